@@ -1,0 +1,107 @@
+"""Study, Plan and Trial: what is to be measured, at which points, and how often.
+
+Source: None (house design; nouns after Optuna).
+Departures: None.
+Guarantee: exact; a trial's identity is a hash of what determines its result (study, revision, point, seed).
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from genscope.lab.figure import Figure
+from genscope.lab.threshold import Search
+
+Scalar = bool | int | float | str
+Point = Mapping[str, Scalar]
+
+BUDGETS = ("quick", "standard", "paper")
+
+
+def grid(**axes: Sequence[Scalar]) -> tuple[dict[str, Scalar], ...]:
+    """All combinations of the given axes, the last axis varying fastest.
+
+    >>> grid(context_length=[10, 20], preset=["tuned"])
+    ({'context_length': 10, 'preset': 'tuned'}, {'context_length': 20, 'preset': 'tuned'})
+    """
+    return tuple(dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted names, no spaces; equal values give equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One repetition of one point of one study."""
+
+    study: str
+    revision: int
+    point: Point
+    seed: int
+
+    @functools.cached_property
+    def id(self) -> str:
+        """128 bits of SHA-256 over study, revision, point and seed."""
+        text = canonical([self.study, self.revision, dict(self.point), self.seed])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Points and repetitions of one budget; with `search`, the searched axis is not in the points."""
+
+    points: Sequence[Point]
+    seeds: int = 1
+    search: Search | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A family of trials, the budgets at which it is run, and the figures it is read by.
+
+    `trial(key, **point)` is pure and returns named scalars and arrays. With `stacked`, the runner jits it, stacks
+    it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
+    per seed as plain Python and jits what it likes inside.
+    """
+
+    name: str
+    title: str
+    source: str
+    trial: Callable[..., dict[str, Any]]
+    points: Sequence[Point]
+    seeds: int = 1
+    search: Search | None = None
+    budgets: Mapping[str, Plan] = field(default_factory=dict)
+    figures: Sequence[Figure] = ()
+    paired: frozenset[str] = frozenset()
+    static: frozenset[str] = frozenset()
+    stacked: bool = False
+    batch: int = 4
+    revision: int = 1
+
+    def plan(self, budget: str) -> Plan:
+        """The plan of a budget; `standard` is the study's own points and seeds."""
+        if budget not in BUDGETS:
+            raise ValueError(f"{self.name} got {budget=}: budgets are {', '.join(BUDGETS)}. Choose one of them.")
+        return self.budgets.get(budget, Plan(self.points, self.seeds, self.search))
+
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes of all plans, in order of appearance; the searched axis last."""
+        plans = [self.plan(budget) for budget in BUDGETS]
+        names = [name for plan in plans for point in plan.points for name in point]
+        return tuple(dict.fromkeys([*names, *(plan.search.axis for plan in plans if plan.search)]))
+
+    def trials(self, point: Point, seeds: Iterable[int]) -> list[Trial]:
+        """The trials of a point with the given seeds."""
+        return [Trial(self.name, self.revision, point, seed) for seed in seeds]
+
+    def replace(self, **changes: Any) -> "Study":
+        """The study with some fields changed."""
+        return dataclasses.replace(self, **changes)
