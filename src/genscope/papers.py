@@ -1,0 +1,58 @@
+"""The papers behind genscope, by citation key, with the mistakes found in the texts we worked from.
+
+Source: None (a bibliography).
+Departures: None.
+Guarantee: exact; docs/errata.md gives each mistake with its correction and where it matters.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper; `errata` are found while implementing, so a paper not implemented yet has none listed."""
+
+    title: str
+    authors: tuple[str, ...]
+    year: int
+    link: str
+    errata: tuple[str, ...] = ()
+
+
+# All errata of edelman2022 are those of the lecture notes by Paez and DeVaul (2025), not of the published paper.
+PAPERS: dict[str, Paper] = {
+    "edelman2022": Paper(
+        title="Inductive Biases and Variable Creation in Self-Attention Mechanisms",
+        authors=("Benjamin L. Edelman", "Surbhi Goel", "Sham Kakade", "Cyril Zhang"),
+        year=2022,
+        link="https://arxiv.org/abs/2110.10090",
+        errata=(
+            "Lecture notes: a covering number can only decrease when epsilon increases, not increase.",
+            "Lecture notes: the worked covering example mixes two point sets and gets wrong values.",
+            "Lecture notes: Eq. (8) bounds the logarithm of the covering number, not the covering number.",
+            "Lecture notes: in Lemma 4.6 the points live in the input dimension d_2, not in d_1.",
+            "Lecture notes: Lemma 4.3 misses a transpose in its (2, infinity)-norm.",
+            "Lecture notes: the single-head bound leaves out the factor 2, B_X B_z and log d.",
+            "Lecture notes: the sum over heads is called a sum over layers; the multi-layer theorem is not stated.",
+            "Lecture notes: the VC bound needs m >= VC; the fat-shattering exponent is log2(2em/(v epsilon)).",
+            "Lecture notes: the definition of symmetric functions lacks its conclusion f(b) = f(b').",
+            "Lecture notes: the bag of vectors is diag(b) V, not V diag(b).",
+            "Lecture notes: the proof sketch of Proposition 5.5 confuses relevant with irrelevant inputs, a sum "
+            "with an average, and s^2 with 2^s units.",
+            "Lecture notes: parity is hard for statistical queries only as T^Omega(s); Figure 4 is no exception.",
+            "Lecture notes: Proposition 5.5 holds for the encodings of Section 5, not for any input mapping.",
+        ),
+    ),
+    "mousavi2025": Paper(
+        title="When Do Transformers Outperform Feedforward and Recurrent Networks? A Statistical Perspective",
+        authors=("Alireza Mousavi-Hosseini", "Clayton Sanford", "Denny Wu", "Murat A. Erdogdu"),
+        year=2025,
+        link="https://arxiv.org/abs/2503.11272",
+    ),
+    "lintilhac2026": Paper(
+        title="A Sharper Picture of Generalization in Transformers",
+        authors=("Paul Lintilhac", "Sair Shaikh"),
+        year=2026,
+        link="https://arxiv.org/abs/2605.20988",
+    ),
+}
