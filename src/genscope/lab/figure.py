@@ -1,0 +1,280 @@
+"""Figures of a study, declared and not drawn: which records, reduced how, against what.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; a figure and its manifest determine each other, and the manifest is plain JSON.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_TYPE = "$type"  # no axis and no record value can be called so: they are Python names
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Mean of a value over the trials of a point, with its 95 % interval.
+
+    Student's interval for numbers, Wilson's for truth values. A trial whose `reached` is false counts with its
+    budget, and the mean is then drawn as a lower limit.
+    """
+
+    value: str
+    reached: str | None = None
+
+
+@dataclass(frozen=True)
+class Median:
+    """Median of a value over the trials of a point, with the 95 % interval from order statistics.
+
+    A trial whose `reached` is false lies above everything; the median is known while fewer than half do.
+    """
+
+    value: str
+    reached: str | None = None
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """Smallest value of `axis` at which a share `level` of trials has the `outcome`: the papers' reading of a grid."""
+
+    axis: str
+    outcome: str
+    level: float = 0.8
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where the success curve along `axis` crosses `level`, by `lab.threshold.estimate`, with its interval."""
+
+    axis: str
+    outcome: str
+    level: float = 0.8
+
+
+Reduction = Mean | Median | Smallest | Crossing
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A curve to compare with, computed by the study: an ideal learner, an information bound."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        if len(self.x) != len(self.y):
+            raise ValueError(
+                f"Reference {self.name!r} got {len(self.x)} values of x and {len(self.y)} of y: a curve has as many "
+                "of one as of the other. Compute y at every x."
+            )
+
+
+@dataclass(frozen=True)
+class Published:
+    """A value read from a paper, drawn beside the measured ones."""
+
+    x: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Level:
+    """A horizontal line with a name, such as the loss of guessing."""
+
+    y: float
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What every figure says: a title, a caption (what one sees, how it was obtained), its source, names in words.
+
+    `labels` maps columns of the store's frame to words with the paper's letter; `where` keeps the records with that
+    value, or one of those values, of a column.
+    """
+
+    title: str
+    caption: str
+    source: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+    def label(self, column: str) -> str:
+        """The column in words."""
+        return self.labels.get(column, column.replace("_", " "))
+
+    def manifest(self) -> dict[str, Any]:
+        """The figure as plain JSON."""
+        return _plain(self)
+
+    @staticmethod
+    def from_manifest(manifest: Mapping[str, Any]) -> "Figure":
+        """The figure of a manifest."""
+        try:
+            figure = _thaw(manifest)
+        except TypeError:  # fields of a later version
+            figure = None
+        if not isinstance(figure, Figure):
+            raise ValueError(
+                f"Figure.from_manifest got {_TYPE}={manifest.get(_TYPE)!r} with fields {', '.join(manifest)}: this "
+                f"genscope knows {', '.join(name for name, kind in _KINDS.items() if issubclass(kind, Figure))} with "
+                "the fields of their classes. Read the store with the version that wrote it, or a newer one."
+            )
+        return figure
+
+
+@dataclass(frozen=True)
+class Line(Figure):
+    """A reduction of the records against an axis, one line per value of `by`.
+
+    With `laws`, those scaling laws are fitted to the reduced points and drawn with the verdict between them.
+    """
+
+    x: str
+    y: Reduction
+    by: str | None = None
+    log_x: bool = False
+    log_y: bool = False
+    laws: Sequence[str] = ()
+    references: Sequence[Reference] = ()
+    published: Sequence[Published] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.y, Reduction):
+            raise TypeError(
+                f"Line {self.title!r} got y={self.y!r}: y is a reduction of the records (Mean, Median, Smallest, "
+                "Crossing). Write y=Mean('value') for the mean of a value."
+            )
+
+
+@dataclass(frozen=True)
+class Success(Figure):
+    """Share of successful trials along the axis of a crossing, with the fitted curve, the level and the threshold.
+
+    One panel per value of `panel`, one colour per value of `by`.
+    """
+
+    crossing: Crossing
+    panel: str | None = None
+    by: str | None = None
+    log_x: bool = False
+
+
+@dataclass(frozen=True)
+class Curves(Figure):
+    """Array-valued records of every trial, thin, and their median over trials, bold.
+
+    `x` names the array of steps, or, with `every`, only the horizontal axis: entry i was taken at step `every` * i.
+    Several values in `y`, or one value and `by`, give the colours; `facet` gives one panel per value of an axis;
+    `quantity` says in words what the vertical axis measures.
+    """
+
+    x: str
+    y: Sequence[str]
+    quantity: str
+    by: str | None = None
+    facet: str | None = None
+    every: float | None = None
+    log_x: bool = False
+    levels: Sequence[Level] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.y, str) or not self.y or (len(self.y) > 1 and self.by is not None):
+            raise ValueError(
+                f"Curves {self.title!r} got y={self.y!r} and by={self.by!r}: colour shows either several values or one "
+                "value by an axis. Give a list of names, and `facet` instead of `by` for several."
+            )
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One matrix of a heat map: a matrix-valued record and what it is called."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Heatmap(Figure):
+    """Matrix-valued records of one trial: that of `seed`, or the first in the store, among those that fit `where`.
+
+    `marked` names an integer-valued record whose entries are columns to be pointed out, such as the relevant bits.
+    """
+
+    panels: Sequence[Panel]
+    rows: str
+    columns: str
+    seed: int | None = None
+    marked: str | None = None
+
+
+@dataclass(frozen=True)
+class Scatter(Figure):
+    """One point per trial; `sem` names the record that holds the standard error of y."""
+
+    x: str
+    y: str
+    by: str | None = None
+    sem: str | None = None
+    log_x: bool = False
+    log_y: bool = False
+
+
+_KINDS: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(Mean, Median, Smallest, Crossing),
+        *(Reference, Published, Level, Panel),
+        *(Line, Success, Curves, Heatmap, Scatter),
+    )
+}
+
+
+def _freeze(instance: object) -> None:
+    """Sequences become tuples, so that a figure equals the one read back from its manifest."""
+    for each in dataclasses.fields(instance):  # pyright: ignore[reportArgumentType]
+        object.__setattr__(instance, each.name, _tuples(getattr(instance, each.name)))
+
+
+def _tuples(value: Any) -> Any:
+    value = value.tolist() if hasattr(value, "tolist") else value  # NumPy arrays and numbers
+    if isinstance(value, Mapping):
+        return {name: _tuples(part) for name, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_tuples(part) for part in value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {_TYPE: type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a figure holds {value}: JSON knows finite numbers only. Leave the point out of the figure.")
+    return value
+
+
+def _thaw(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = {name: _thaw(part) for name, part in value.items() if name != _TYPE}
+        kind = _KINDS.get(value.get(_TYPE, ""))
+        return kind(**fields) if kind else fields
+    if isinstance(value, list | tuple):
+        return tuple(_thaw(part) for part in value)
+    return value

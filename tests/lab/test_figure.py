@@ -1,0 +1,103 @@
+"""Figures are declarations: they travel as plain JSON and come back equal."""
+
+import json
+
+import numpy as np
+import pytest
+
+from genscope.lab.figure import (
+    Crossing,
+    Curves,
+    Figure,
+    Heatmap,
+    Level,
+    Line,
+    Mean,
+    Median,
+    Panel,
+    Published,
+    Reference,
+    Scatter,
+    Smallest,
+    Success,
+)
+
+SAID = {"title": "A title", "caption": "What one sees.", "source": "edelman2022, Figure 2"}
+FIGURES = [
+    Line(
+        "context_length",
+        Crossing("sample_size", "solved", 0.9),
+        "preset",
+        log_x=True,
+        laws=["log", "power"],
+        references=[Reference("ideal", [1, 2], [3.5, 4.0])],
+        published=[Published(300, 70, "about 70")],
+        labels={"context_length": "context length T"},
+        where={"preset": ["tuned", "minGPT"], "solved": True},
+        **SAID,
+    ),
+    Line("degree", Mean("gap"), **SAID),
+    Line("degree", Median("samples", reached="reached"), log_y=True, **SAID),
+    Line("degree", Smallest("sample_size", "solved"), **SAID),
+    Success(Crossing("sample_size", "solved"), panel="context_length", log_x=True, **SAID),
+    Curves("step", ["training", "validation"], "accuracy", facet="sample_size", levels=[Level(0.5, "chance")], **SAID),
+    Curves("step", ["loss"], "loss (nats)", by="preset", every=10, **SAID),
+    Heatmap([Panel("best", "best head")], "example", "position", seed=3, marked="support", **SAID),
+    Scatter("degree", "gap", "sparsity", sem="gap_sem", **SAID),
+]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
+def test_a_figure_survives_json(figure: Figure):
+    text = json.dumps(figure.manifest(), allow_nan=False)
+    assert Figure.from_manifest(json.loads(text)) == figure
+
+
+def test_a_column_may_have_any_name():
+    """The word that marks a type cannot be confused with an axis or a value."""
+    figure = Line("kind", Mean("type"), where={"type": "and", "kind": ["x"]}, labels={"kind": "kind"}, **SAID)
+    assert Figure.from_manifest(figure.manifest()) == figure
+
+
+def test_numpy_numbers_become_plain_ones():
+    curve = Reference("bound", [1, 2], list(np.linspace(0, 1, 2)))
+    assert curve == Reference("bound", (1, 2), (0.0, 1.0))
+    assert type(curve.y[0]) is float
+
+
+def test_labels_fall_back_to_the_name_in_words():
+    figure = FIGURES[0]
+    assert figure.label("context_length") == "context length T"
+    assert figure.label("sample_size") == "sample size"
+
+
+def test_a_curve_needs_as_many_x_as_y():
+    with pytest.raises(ValueError, match=r"got 2 values of x and 1 of y.*Compute y at every x"):
+        Reference("bound", [1, 2], [1])
+
+
+def test_a_line_needs_a_reduction():
+    line = object.__new__(Line)  # past the type checker of the tests, which users do not have
+    line.__dict__.update(FIGURES[1].__dict__, y="gap")
+    with pytest.raises(TypeError, match=r"got y='gap'.*Write y=Mean\('value'\)"):
+        line.__post_init__()
+
+
+@pytest.mark.parametrize(("y", "by"), [("loss", None), ([], None), (["a", "b"], "preset")])
+def test_curves_have_one_meaning_of_colour(y, by):
+    with pytest.raises(ValueError, match="colour shows either several values or one value by an axis"):
+        Curves("step", y, "loss", by=by, **SAID)
+
+
+def test_infinities_are_refused():
+    figure = Line("x", Mean("y"), published=[Published(1, float("inf"), "beyond")], **SAID)
+    with pytest.raises(ValueError, match=r"holds inf.*Leave the point out"):
+        figure.manifest()
+
+
+@pytest.mark.parametrize(
+    "change", [{"$type": "Hologram"}, {"$type": "Mean"}, {"depth": 3}, {"y": {"$type": "Mode", "value": "gap"}}]
+)
+def test_a_figure_of_a_later_version_is_refused_with_advice(change):
+    with pytest.raises(ValueError, match=r"this genscope knows Line, Success, .* or a newer one"):
+        Figure.from_manifest(FIGURES[1].manifest() | change)
