@@ -7,7 +7,6 @@ import jax.random as jr
 import jaxtyping
 import numpy as np
 import pytest
-from tests.reference import edelman2022 as twin
 
 from genscope.models.edelman2022 import (
     DeepTransformer,
@@ -22,6 +21,7 @@ from genscope.models.edelman2022 import (
 from genscope.models.encoding import Bag, Positional
 from genscope.precision import float64
 from genscope.random import stream
+from tests.reference import edelman2022 as twin
 
 KEY = jr.key(0)
 BITS = np.array([1, 0, 0, 1, 1])

@@ -7,10 +7,10 @@ import jax.random as jr
 import jaxtyping
 import numpy as np
 import pytest
-from tests.reference import edelman2022 as twin
 
 from genscope.models.encoding import Bag, Coordinates, Positional, coherence, sign_vectors
 from genscope.precision import float64
+from tests.reference import edelman2022 as twin
 
 BITS = np.array([1, 0, 0, 1, 1])
 jitted = eqx.filter_jit(lambda method, *args: method(*args))  # one compilation instead of one per operation

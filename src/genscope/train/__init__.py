@@ -1,0 +1,9 @@
+from genscope.train.fit import ADAM as ADAM
+from genscope.train.fit import Fit as Fit
+from genscope.train.fit import fit as fit
+from genscope.train.loss import correct as correct
+from genscope.train.loss import cross_entropy as cross_entropy
+from genscope.train.loss import squared as squared
+from genscope.train.online import Online as Online
+from genscope.train.online import online as online
+from genscope.train.validation import Validation as Validation

@@ -1,0 +1,101 @@
+"""Full-batch training on a fixed sample, with early stop and divergence as data.
+
+Source: edelman2022, Section 6 (full-batch Adam on the cross entropy).
+Departures: None.
+Guarantee: exact; padded examples (weight 0) and the grouping of steps change nothing but rounding.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PyTree
+
+Model = TypeVar("Model", bound=eqx.Module)
+Predict = Callable[[eqx.Module, Array], Array]
+Loss = Callable[[Array, Array, Array], Array]
+
+ADAM = optax.adam(1.0)  # a rate multiplies its updates, so that sweeps over learning rates share one program
+
+
+def by_example(model: eqx.Module, x: Array) -> Array:
+    """Predictions of a model that takes one example: the default `predict`."""
+    return jax.vmap(model)(x)  # pyright: ignore[reportArgumentType]  # a model is callable by contract
+
+
+class Fit(NamedTuple):
+    """A finished training run."""
+
+    model: eqx.Module
+    steps: int  # taken, including those of the last chunk
+    losses: np.ndarray  # before each step
+    stopped: bool  # `stop` asked for the end
+    diverged: bool  # a loss was not finite; training ended there
+
+    @property
+    def loss(self) -> float:
+        """The last loss that was computed."""
+        return float(self.losses[-1]) if len(self.losses) else float("nan")
+
+
+def updated(model, state, gradient, *, optimizer: optax.GradientTransformation, rate: Array):
+    """Model and optimizer state after one step along a gradient."""
+    with jax.numpy_dtype_promotion("standard"):  # optax multiplies floats by integer counts
+        updates, state = optimizer.update(gradient, state, model)
+    return optax.apply_updates(model, jax.tree.map(lambda u: rate * u, updates)), state
+
+
+def _advance(model, state, x, y, weight, rate, *, predict, loss, optimizer, steps):
+    def step(carry, _):
+        model, state = carry
+        value, gradient = jax.value_and_grad(lambda model: loss(predict(model, x), y, weight))(model)
+        return updated(model, state, gradient, optimizer=optimizer, rate=rate), value
+
+    (model, state), losses = jax.lax.scan(step, (model, state), length=steps)
+    return model, state, losses
+
+
+advance = jax.jit(_advance, static_argnames=("predict", "loss", "optimizer", "steps"), donate_argnums=(0, 1))
+
+
+def fit(
+    model: Model,
+    x: Array,
+    y: Float[Array, " m"],
+    *,
+    loss: Loss,
+    steps: int,
+    rate: float = 1.0,
+    weight: Float[Array, " m"] | None = None,
+    optimizer: optax.GradientTransformation = ADAM,
+    predict: Predict = by_example,
+    every: int = 10,
+    stop: Callable[[Model, int], bool] | None = None,
+) -> Fit:
+    """Train on all examples at once for at most `steps` steps.
+
+    After each chunk of `every` steps `stop(model, steps taken)` may end the run. Updates of the optimizer are
+    multiplied by `rate`, which is traced: a sweep over rates, labels or weights compiles once per shape.
+    """
+    if steps < 1 or every < 1:
+        raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
+    weight = jnp.ones(len(x)) if weight is None else weight
+    model = jax.tree.map(jnp.copy, model)  # the chunks give their buffers away
+    state = optimizer.init(model)
+    rate_array: PyTree = jnp.asarray(rate, jnp.float32)
+    losses: list[np.ndarray] = []
+    taken, stopped, diverged = 0, False, False
+    while taken < steps and not stopped and not diverged:
+        size = min(every, steps - taken)
+        model, state, chunk = advance(
+            model, state, x, y, weight, rate_array, predict=predict, loss=loss, optimizer=optimizer, steps=size
+        )
+        losses.append(np.asarray(chunk))
+        taken += size
+        diverged = not np.isfinite(losses[-1]).all()
+        stopped = not diverged and stop is not None and stop(model, taken)
+    return Fit(model, taken, np.concatenate(losses), stopped, diverged)

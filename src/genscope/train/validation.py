@@ -1,0 +1,56 @@
+"""Held-out accuracy, drawn in chunks and screened: most models are refused by the first chunk.
+
+Source: edelman2022, Section 6 (a trial succeeds when the validation accuracy reaches 100 %).
+Departures: None; a model is perfect if and only if it is right on all held-out examples, screened or not.
+Guarantee: exact on the drawn examples; the same key gives the same examples at every evaluation.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Key
+
+from genscope.tasks import AbstractTask, Batch
+from genscope.train.loss import correct
+
+
+@eqx.filter_jit
+def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int) -> Batch:
+    return task.sample(jr.fold_in(key, chunk), size)
+
+
+@eqx.filter_jit
+def _count(model: eqx.Module, examples: Batch, predict: Callable[..., Array]) -> Array:
+    return correct(predict(model, examples.x), examples.y).sum()
+
+
+class Validation:
+    """`size` held-out examples of a task, in chunks that are drawn when they are needed; the first is kept."""
+
+    def __init__(
+        self, task: AbstractTask, *, key: Key[Array, ""], predict: Callable, size: int = 10_000, chunk: int = 500
+    ) -> None:
+        if size < 1 or size % chunk:
+            raise ValueError(
+                f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of it."
+            )
+        self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
+        self._first = _draw(task, key, jnp.uint32(0), chunk)
+
+    def _right(self, model: eqx.Module, index: int) -> int:
+        examples = self._first if index == 0 else _draw(self.task, self.key, jnp.uint32(index), self.chunk)
+        return int(_count(model, examples, self.predict))
+
+    def screen(self, model: eqx.Module) -> float:
+        """Accuracy on the first chunk."""
+        return self._right(model, 0) / self.chunk
+
+    def accuracy(self, model: eqx.Module) -> float:
+        """Accuracy on all examples."""
+        return sum(self._right(model, index) for index in range(self.size // self.chunk)) / self.size
+
+    def perfect(self, model: eqx.Module) -> bool:
+        """Whether every example is classified rightly; ends at the first chunk with a mistake."""
+        return all(self._right(model, index) == self.chunk for index in range(self.size // self.chunk))
