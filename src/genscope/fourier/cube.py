@@ -1,0 +1,62 @@
+"""The Boolean cube: its points in the house order, truth tables as numbers, and the one conversion of bits to signs.
+
+Source: None (house convention; the sign of a bit b is (-1)^b, so a character is a product of signs).
+Departures: None.
+Guarantee: exact. `points` serves up to 24 bits; `signs` and `bits` take NumPy and JAX arrays, inside jit too.
+"""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+LARGEST = 24  # 2^24 points of 24 bits are 400 MB
+
+
+def points(dim: int) -> Bool[np.ndarray, "points dim"]:
+    """All points of {0,1}^dim, bit 0 varying fastest: bit j of point i is `(i >> j) & 1`.
+
+    >>> points(2).astype(int).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    if not 0 <= dim <= LARGEST:
+        raise ValueError(
+            f"points got {dim=}: the 2^dim points are listed for 0 <= dim <= {LARGEST}. "
+            "Sample the cube instead of listing it, or fix some of the bits."
+        )
+    return (np.arange(2**dim)[:, None] >> np.arange(dim)) & 1 == 1
+
+
+def table_of_number(number: int, dim: int) -> Bool[np.ndarray, " points"]:
+    """The truth table over 2^dim points whose value at point i is bit i of the number."""
+    if not 0 <= dim <= LARGEST or number < 0 or number >> 2**dim:
+        raise ValueError(
+            f"table_of_number got a number of {number.bit_length()} bits and {dim=}: the table has one bit for each of "
+            f"the 2^dim points, 0 <= dim <= {LARGEST}, and no sign. Correct the number or raise dim."
+        )
+    octets = np.frombuffer(number.to_bytes(max(1, 2**dim // 8), "little"), np.uint8)
+    return np.unpackbits(octets, bitorder="little")[: 2**dim].astype(bool)
+
+
+def number_of_table(table: Bool[np.ndarray, " points"]) -> int:
+    """The number whose bit i is the value of the table at point i.
+
+    >>> hex(number_of_table(points(3).sum(axis=1) % 2 == 1))
+    '0x96'
+    """
+    return int.from_bytes(np.packbits(table, bitorder="little").tobytes(), "little")
+
+
+def signs(bits: Any, dtype: Any = np.float32) -> Any:
+    """Signs (-1)^b of an array of bits: 0 becomes 1, 1 becomes -1; the result has the given signed `dtype`."""
+    if np.issubdtype(dtype, np.unsignedinteger) or np.issubdtype(dtype, np.bool_):
+        raise ValueError(
+            f"signs got dtype={np.dtype(dtype).name}, which cannot hold -1: signs need a signed integer or a "
+            "floating point type. Leave out dtype for float32, or ask for int8."
+        )
+    return 1 - 2 * bits.astype(dtype)
+
+
+def bits(signs: Any) -> Any:
+    """Bits of an array of signs: 1 becomes False, -1 becomes True; the inverse of `signs`."""
+    return signs < 0
