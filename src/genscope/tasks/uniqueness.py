@@ -1,0 +1,171 @@
+r"""Training sets that identify their hypothesis: rejection of ambiguous draws, and what an ideal learner needs.
+
+Source: edelman2022, Figure 2 (training sets that fit more than one support are rejected; about 70 examples at T = 300).
+Departures: the search for rivals, the expected number of rivals and the ideal learner are ours.
+Guarantee: exact. AND, OR and parity have searches of their own; every other function is searched with pruning, and a
+search that would pass its limit raises instead of guessing. `expected_rivals` is an exact expectation.
+"""
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Key
+
+from genscope.fourier import points
+from genscope.fourier.expression import reduce_table
+from genscope.tasks._base import Batch
+from genscope.tasks._rivals import Effort, rival_and, rival_parity, rival_placement
+from genscope.tasks.sparse_boolean import AbstractSparseBoolean, AbstractSymmetric
+
+LIMIT = 2**31  # words of data looked at in one search: some seconds
+
+
+def find_rival(
+    task: AbstractSparseBoolean, x: ArrayLike, y: ArrayLike, *, limit: int = LIMIT
+) -> tuple[int, ...] | None:
+    """Positions at which the task's function is another function and fits the examples too, or None if there are none.
+
+    For a symmetric function the hypotheses are the sets of as many positions, and the rival comes in increasing
+    order; otherwise they are the placements of the variables that matter, in the order of the task's support.
+    """
+    x, y = _examples(task, x, y)
+    support, values, symmetric = _function(task)
+    size = len(support)
+    if size == 0:
+        return None  # a constant is the same function everywhere
+    hypotheses = math.comb(x.shape[1], size) if symmetric else math.perm(x.shape[1], size)
+    effort = Effort(limit, hypotheses)
+    if symmetric:
+        if not values[:-1].any():
+            return rival_and(x, y, support, effort)
+        if values[1:].all():  # by De Morgan's law; the value at no ones is 0, or the function were constant
+            return rival_and(~x, ~y, support, effort)
+        if (values[1:] != values[:-1]).all():
+            return rival_parity(x, y ^ values[0], support, effort)
+    return rival_placement(x, y, support, values, effort, symmetric=symmetric)
+
+
+class UniqueDraw(NamedTuple):
+    """A training set, how many before it were rejected, and whether it identifies the function."""
+
+    batch: Batch
+    rejected: int
+    identified: bool
+
+
+def draw_unique(
+    key: Key[Array, ""],
+    task: AbstractSparseBoolean,
+    size: int,
+    *,
+    attempts: int = 100,
+    capacity: int | None = None,
+    limit: int = LIMIT,
+) -> UniqueDraw:
+    """The first training set among those of attempt 0, 1, ... that no rival fits.
+
+    When all attempts are rejected, the last set comes back with `identified=False`. With a `capacity`, that many
+    examples are drawn and the first `size` kept, so that all sizes up to it share one compilation.
+    """
+    drawn = size if capacity is None else capacity
+    if attempts < 1 or not 0 <= size <= drawn:
+        raise ValueError(
+            f"draw_unique got {size=}, {attempts=}, {capacity=}: it makes at least one attempt, and draws no fewer "
+            "examples than it returns. Raise attempts to 1 or more, and capacity to the size or leave it out."
+        )
+    attempt = 0
+    while True:
+        batch = _sample(task, jr.fold_in(key, attempt), drawn)
+        x, y = np.asarray(batch.x)[:size], np.asarray(batch.y)[:size]
+        identified = find_rival(task, x, y, limit=limit) is None
+        attempt += 1
+        if identified or attempt == attempts:
+            return UniqueDraw(Batch(jnp.asarray(x), jnp.asarray(y)), attempt - identified, identified)
+
+
+def expected_rivals(
+    *, context_length: int, sample_size: int, support_size: int = 3, probability: float | None = None
+) -> float:
+    r"""The expected number of other supports whose AND fits m random examples.
+
+    $\sum_{k<s}\binom sk\binom{T-s}{s-k}(1-2p^s+2p^{2s-k})^m$: two ANDs that share k positions differ where one of
+    them is 1 and the other is not, with probability $2(p^s-p^{2s-k})$. Balanced labels ($p^s=1/2$) by default.
+    """
+    _check_sizes(context_length, support_size)
+    p = 0.5 ** (1 / support_size) if probability is None else probability
+    rest = context_length - support_size
+    return math.fsum(
+        math.comb(support_size, shared)
+        * math.comb(rest, support_size - shared)
+        * (1 - 2 * p**support_size + 2 * p ** (2 * support_size - shared)) ** sample_size
+        for shared in range(support_size)
+    )
+
+
+def ideal_sample_size(*, context_length: int, support_size: int = 3, failure: float = 0.2) -> int:
+    """The smallest sample at which fewer than `failure` rivals of a balanced AND are expected.
+
+    A learner that returns any consistent support then fails with at most that probability (Markov's inequality).
+    """
+    if not failure > 0:
+        raise ValueError(f"ideal_sample_size got {failure=}: some rivals are always possible. Give a positive number.")
+
+    def enough(sample_size: int) -> bool:
+        rivals = expected_rivals(context_length=context_length, sample_size=sample_size, support_size=support_size)
+        return rivals <= failure
+
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = -1  # not enough, or never asked: the answer lies in (low, high]
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def information_bound(*, context_length: int, support_size: int = 3) -> float:
+    r"""$\log_2\binom Ts$: each label carries at most one bit, and so many bits name the support."""
+    _check_sizes(context_length, support_size)
+    return math.log2(math.comb(context_length, support_size))
+
+
+@eqx.filter_jit
+def _sample(task: AbstractSparseBoolean, key: Key[Array, ""], size: int) -> Batch:
+    return task.sample(key, size)
+
+
+def _check_sizes(context_length: int, support_size: int) -> None:
+    if not 1 <= support_size <= context_length:
+        raise ValueError(
+            f"got {support_size=} with {context_length=}: the support is a set of positions, so 1 <= support_size <= "
+            f"{context_length}. Shorten the support or lengthen the context."
+        )
+
+
+def _examples(
+    task: AbstractSparseBoolean, x: ArrayLike, y: ArrayLike
+) -> tuple[Bool[np.ndarray, "m T"], Bool[np.ndarray, " m"]]:
+    x, y = np.asarray(x), np.asarray(y)
+    bits = all(array.dtype == bool or np.isin(array, (0, 1)).all() for array in (x, y))
+    if y.ndim != 1 or x.shape != (len(y), task.context_length) or not bits:
+        raise ValueError(
+            f"find_rival got x of shape {x.shape} and y of shape {y.shape}: examples are bits 0 or 1, x of shape "
+            f"[m, {task.context_length}] and y of shape [m]. Give a batch drawn from the task."
+        )
+    return x.astype(bool, copy=False), y.astype(bool, copy=False)
+
+
+def _function(task: AbstractSparseBoolean) -> tuple[tuple[int, ...], Bool[np.ndarray, " values"], bool]:
+    """Positions that matter; the values by number of ones if these are interchangeable, else the truth table."""
+    positions = tuple(int(position) for position in task.support)
+    if isinstance(task, AbstractSymmetric):
+        return positions, task.levels, True
+    support, table = reduce_table(positions, task.truth_table())
+    weights = points(len(support)).sum(axis=1)
+    levels = np.array([table[weights == weight][0] for weight in range(len(support) + 1)])
+    return (support, levels, True) if (levels[weights] == table).all() else (support, table, False)

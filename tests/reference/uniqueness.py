@@ -1,0 +1,27 @@
+"""Rivals by trying every placement of a truth table, one example at a time."""
+
+import itertools
+
+
+def fits(table, positions, x, y):
+    values = [table[sum(int(row[p]) << j for j, p in enumerate(positions))] for row in x]
+    return values == list(y)
+
+
+def same_function(table, positions, others):
+    """Whether two placements agree at every input of the positions that occur in either."""
+    union = sorted({*positions, *others})
+    for bits in itertools.product([0, 1], repeat=len(union)):
+        x = dict(zip(union, bits, strict=True))
+        if not fits(table, positions, [x], [table[sum(x[p] << j for j, p in enumerate(others))]]):
+            return False
+    return True
+
+
+def rivals(table, support, context_length, x, y):
+    """All placements that fit and are another function than at the support."""
+    return [
+        placed
+        for placed in itertools.permutations(range(context_length), len(support))
+        if fits(table, placed, x, y) and not same_function(table, placed, support)
+    ]

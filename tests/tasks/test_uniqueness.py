@@ -1,0 +1,246 @@
+"""Rivals against brute force, and the ideal learner against the specification and a Monte Carlo value."""
+
+import itertools
+import math
+from functools import partial
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from genscope.tasks import SparseAnd, SparseExpression, SparseMajority, SparseOr, SparseParity, SparseThreshold
+from genscope.tasks.uniqueness import draw_unique, expected_rivals, find_rival, ideal_sample_size, information_bound
+from tests.reference import uniqueness as reference
+from tests.seeds import seed
+
+FAMILIES = {
+    "and": SparseAnd.at,
+    "or": SparseOr.at,
+    "majority": SparseMajority.at,
+    "threshold": partial(SparseThreshold.at, threshold=2),
+    "parity": SparseParity.at,
+    "not and": partial(SparseExpression.at, table=[1, 1, 1, 1, 1, 1, 1, 0]),
+    "not parity": partial(SparseExpression.at, table=[1, 0, 0, 1, 0, 1, 1, 0]),
+    "table": partial(SparseExpression.at, table=[0, 1, 0, 0, 1, 1, 0, 1]),
+    "table with one idle bit": partial(SparseExpression.at, table=[0, 1, 0, 0, 0, 1, 0, 0]),
+    "table with two equal bits": partial(SparseExpression.at, table=[0, 0, 0, 1, 1, 1, 1, 0]),
+}
+
+
+def labels(task, x):
+    support = np.asarray(task.support)
+    return task.truth_table()[x[:, support] @ 2 ** np.arange(len(support))]
+
+
+def check_against_brute_force(task, x, y):
+    table, support = task.truth_table().tolist(), task.support.tolist()
+    rivals = reference.rivals(table, support, task.context_length, x.tolist(), y.tolist())
+    found = find_rival(task, x, y)
+    assert (found is None) == (not rivals)
+    if found is not None and len(found) == len(support):
+        assert found in rivals
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
+@pytest.mark.parametrize(("context_length", "sizes"), [(3, (0, 1, 4, 8)), (5, (0, 3, 6, 12)), (9, (4, 10, 16))])
+def test_rivals_equal_brute_force(family, context_length, sizes):
+    rng = np.random.default_rng(context_length)
+    answers = set()
+    for size in sizes:
+        for _ in range(4):
+            support = rng.permutation(context_length)[:3]
+            task = family(support.tolist(), context_length=context_length)
+            x = rng.random((size, context_length)) < task.probability
+            answers.add(check_against_brute_force(task, x, labels(task, x)) is None)
+    assert answers == {True, False} or context_length == 3
+
+
+@pytest.mark.parametrize("family", ["and", "or", "majority", "parity"])
+def test_rivals_equal_brute_force_at_twelve_bits(family):
+    rng = np.random.default_rng(12)
+    for size in (12, 18):
+        task = FAMILIES[family]([7, 2, 9], context_length=12)
+        x = rng.random((size, 12)) < task.probability
+        check_against_brute_force(task, x, labels(task, x))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_function_and_any_labels(data):
+    """Random tables of 0 to 3 bits, and labels that need not come from the task."""
+    context_length = data.draw(st.integers(1, 6))
+    dim = data.draw(st.integers(0, min(3, context_length)))
+    support = data.draw(st.permutations(range(context_length)))[:dim]
+    table = data.draw(st.lists(st.integers(0, 1), min_size=2**dim, max_size=2**dim))
+    size = data.draw(st.integers(1, 12))
+    rows = st.lists(st.booleans(), min_size=context_length, max_size=context_length)
+    x = np.array(data.draw(st.lists(rows, min_size=size, max_size=size)))
+    task = SparseExpression.at(support, table, context_length=context_length)
+    y = data.draw(st.sampled_from([labels(task, x), x[:, 0], ~x[:, -1]]))
+    check_against_brute_force(task, x, y)
+
+
+@pytest.mark.parametrize("support_size", [1, 2, 4, 5])
+@pytest.mark.parametrize("family", [SparseAnd, SparseOr, SparseMajority, SparseParity])
+def test_other_support_sizes(family, support_size):
+    rng = np.random.default_rng(support_size)
+    for size in (2, 8, 20):
+        task = family.at(rng.permutation(7)[:support_size].tolist(), context_length=7)
+        x = rng.random((size, 7)) < task.probability
+        check_against_brute_force(task, x, labels(task, x))
+
+
+def test_equal_columns_are_rivals_of_each_other():
+    rng = np.random.default_rng(0)
+    x = rng.random((200, 50)) < 0.8
+    task = SparseAnd.at([5, 20, 30], context_length=50)
+    y = labels(task, x)
+    assert find_rival(task, x, y) is None
+    x[:, 41] = x[:, 20]
+    assert find_rival(task, x, y) == (5, 30, 41)
+
+
+def test_constants_and_whole_contexts_have_no_rival():
+    x = np.zeros((2, 3), bool)
+    assert find_rival(SparseExpression.parse("1", context_length=3), x, np.ones(2)) is None
+    assert find_rival(SparseAnd.at([0, 1, 2], context_length=3), x, np.zeros(2)) is None
+    assert find_rival(SparseParity.at([0], context_length=1), x[:, :1], np.zeros(2)) is None
+
+
+@pytest.mark.parametrize("sample_size", [0, 2, 20, 45, 60, 300])
+def test_large_contexts(sample_size):
+    """T = 10,000 in some milliseconds; the rival, if any, is checked."""
+    rng = np.random.default_rng(sample_size)
+    for family in (SparseAnd, SparseOr):
+        task = family.at([17, 4_000, 9_999], context_length=10_000)
+        x = rng.random((sample_size, 10_000)) < task.probability
+        y = labels(task, x)
+        rival = find_rival(task, x, y)
+        assert sample_size == 45 or (rival is None) == (sample_size >= 60)
+        if rival:
+            assert len(set(rival)) == 3
+            assert (labels(family.at(list(rival), context_length=10_000), x) == y).all()
+
+
+def test_a_search_that_is_too_long_is_refused_with_its_size():
+    rng = np.random.default_rng(0)
+    task = SparseParity.at(list(range(6)), context_length=200)
+    x = rng.random((100, 200)) < 0.5
+    with pytest.raises(ValueError, match=r"82,408,626,300 hypotheses.*limit is 1,000,000\. Use more examples"):
+        find_rival(task, x, labels(task, x), limit=1_000_000)
+    with pytest.raises(ValueError, match="raise the limit"):
+        find_rival(SparseAnd.at([0, 1], context_length=200), x[:, :200], np.zeros(100), limit=10)
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (np.zeros((4, 5)), np.zeros(4)),
+        (np.zeros((4, 6)), np.zeros(3)),
+        (np.zeros((4, 6)), np.zeros((4, 1))),
+        (np.full((4, 6), -1), np.zeros(4)),
+        (np.zeros((4, 6)), np.full(4, 0.5)),
+    ],
+)
+def test_examples_that_do_not_fit_the_task_are_refused(x, y):
+    with pytest.raises(ValueError, match="Give a batch drawn from the task"):
+        find_rival(SparseAnd.at([0, 1], context_length=6), x, y)
+
+
+# Drawing.
+
+
+def test_draws_are_repeated_until_one_identifies_the_support():
+    task = SparseAnd.at([3, 8, 11], context_length=20)
+    for trial in range(5):
+        key = jr.key(trial)
+        draw = draw_unique(key, task, 20, attempts=50)
+        assert draw.identified
+        assert find_rival(task, draw.batch.x, draw.batch.y) is None
+        for attempt in range(draw.rejected + 1):
+            batch = task.sample(jr.fold_in(key, attempt), 20)
+            assert (find_rival(task, batch.x, batch.y) is None) == (attempt == draw.rejected)
+        assert jnp.array_equal(batch.x, draw.batch.x)
+        assert jnp.array_equal(batch.y, draw.batch.y)
+
+
+def test_running_out_of_attempts_is_an_observation():
+    draw = draw_unique(jr.key(0), SparseAnd.at([3, 8, 11], context_length=300), 4, attempts=3)
+    assert (draw.rejected, draw.identified) == (3, False)
+    assert draw.batch.x.shape == (4, 300)
+    assert draw.batch.y.dtype == jnp.float32
+
+
+def test_a_capacity_gives_the_first_examples_of_a_larger_draw():
+    task = SparseOr.at([0, 1], context_length=6)
+    draws = [draw_unique(jr.key(1), task, size, attempts=1, capacity=30) for size in (7, 30)]
+    assert jnp.array_equal(draws[0].batch.x, draws[1].batch.x[:7])
+    assert jnp.array_equal(draws[0].batch.y, draws[1].batch.y[:7])
+
+
+@pytest.mark.parametrize("options", [{"attempts": 0}, {"capacity": 4}])
+def test_impossible_draws_are_refused(options):
+    with pytest.raises(ValueError, match="Raise attempts to 1 or more, and capacity"):
+        draw_unique(jr.key(0), SparseOr.at([0], context_length=6), 5, **options)
+
+
+# The ideal learner.
+
+
+@pytest.mark.parametrize("context_length", [3, 4, 50, 300, 100_000])
+@pytest.mark.parametrize("sample_size", [0, 1, 37, 200])
+def test_expected_rivals_of_three_bits_by_the_specification(context_length, sample_size):
+    """egkz22.md 5.1: C(T-3,3) 2^-m + 3 C(T-3,2) (2p^5)^m + 3 (T-3) (2p^4)^m."""
+    p, rest, m = 2 ** (-1 / 3), context_length - 3, sample_size
+    want = math.comb(rest, 3) * 2.0**-m + 3 * math.comb(rest, 2) * (2 * p**5) ** m + 3 * rest * (2 * p**4) ** m
+    got = expected_rivals(context_length=context_length, sample_size=sample_size)
+    assert got == pytest.approx(want, rel=1e-12)
+    if sample_size == 0:
+        assert got == math.comb(context_length, 3) - 1
+
+
+@pytest.mark.parametrize(("support_size", "probability"), [(1, None), (2, None), (3, 0.6)])
+def test_expected_rivals_by_monte_carlo(support_size, probability):
+    """20,000 samples of 6 examples, normal limits at a false-alarm rate of 1e-9; one example less is noticed."""
+    rng = np.random.default_rng(seed())
+    task = SparseAnd.at(list(range(support_size)), context_length=7, probability=probability)
+    x = rng.random((20_000, 6, 7)) < task.probability
+    y = x[:, :, :support_size].all(axis=2)
+    others = itertools.islice(itertools.combinations(range(7), support_size), 1, None)
+    counts = sum((x[:, :, list(other)].all(axis=2) == y).all(axis=1).astype(int) for other in others)
+    error = 6.11 * np.std(counts) / math.sqrt(20_000)
+    exact, other = (
+        expected_rivals(context_length=7, sample_size=m, support_size=support_size, probability=probability)
+        for m in (6, 5)
+    )
+    assert abs(np.mean(counts) - exact) < error
+    assert abs(np.mean(counts) - other) > error
+
+
+def test_ideal_sample_size_is_the_first_that_is_enough():
+    assert ideal_sample_size(context_length=300) == 37  # egkz22.md 5.1
+    for context_length, support_size, failure in [(300, 3, 0.2), (10, 2, 0.01), (100_000, 3, 0.5), (50, 1, 0.1)]:
+        size = ideal_sample_size(context_length=context_length, support_size=support_size, failure=failure)
+        expected = partial(expected_rivals, context_length=context_length, support_size=support_size)
+        assert expected(sample_size=size) <= failure < expected(sample_size=size - 1)
+    assert ideal_sample_size(context_length=3) == 0  # one hypothesis only
+    assert ideal_sample_size(context_length=4, failure=5.0) == 0
+
+
+def test_information_bound():
+    assert information_bound(context_length=300) == pytest.approx(22.09, abs=5e-3)  # egkz22.md 5.1
+    assert information_bound(context_length=3) == 0
+
+
+@pytest.mark.parametrize("support_size", [0, 5])
+def test_sizes_are_checked(support_size):
+    with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
+        expected_rivals(context_length=4, sample_size=1, support_size=support_size)
+    with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
+        information_bound(context_length=4, support_size=support_size)
+    with pytest.raises(ValueError, match="Give a positive number"):
+        ideal_sample_size(context_length=4, failure=0.0)
