@@ -40,7 +40,7 @@ TUNED = Initialisation(embedding=0.01, query_key=0.05, output=0.03, other=0.03)
 class Activations(NamedTuple):
     """What one example makes of the network."""
 
-    attention: Float[Array, "heads T+1"]  # of the CLS query; the CLS token itself comes last
+    attention: Float[Array, "heads keys"]  # of the CLS query; the CLS token itself comes last
     residual: Float[Array, " d"]  # CLS stream after attention
     output: Float[Array, ""]  # logit
 
@@ -66,7 +66,7 @@ class Table(NamedTuple):
         top, floor = self.limits()
         return jnp.all(top - floor < RANGE)
 
-    def rows(self) -> tuple[Float[Array, "2T d+heads"], Float[Array, " d+heads"]]:
+    def rows(self) -> tuple[Float[Array, "tokens columns"], Float[Array, " columns"]]:
         """Numerators and denominators that each token (and CLS) adds, relative to the middle of the limits."""
         top, floor = self.limits()
         reference = jax.lax.stop_gradient((top + floor) / 2)
@@ -85,12 +85,12 @@ def layer_norm(x: Float[Array, " d"], gain: Float[Array, " d"], bias: Float[Arra
     return centred * jax.lax.rsqrt(jnp.mean(centred**2) + EPSILON) * gain + bias
 
 
-def quotients(sums: Float[Array, "m d+heads"], heads: int) -> Float[Array, "m d"]:
+def quotients(sums: Float[Array, "m columns"], heads: int) -> Float[Array, "m d"]:
     """Attention outputs from summed numerators and denominators."""
     return (sums[:, :-heads].reshape(len(sums), -1, heads) / sums[:, None, -heads:]).reshape(len(sums), -1)
 
 
-def sum_rows(table: Table, x: Float[Array, "m 2T"]) -> Float[Array, "m d+heads"]:
+def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m columns"]:
     """Numerators and denominators of all heads for all examples: one product with [1-b, b].
 
     Good while the table is `narrow`. The cheaper sum_t N_0 + b (N_1 - N_0) cancels and is never used.
@@ -99,22 +99,24 @@ def sum_rows(table: Table, x: Float[Array, "m 2T"]) -> Float[Array, "m d+heads"]
     return x @ tokens + cls[None]
 
 
-def mix_by_example(table: Table, x: Float[Array, "m 2T"]) -> Float[Array, "m d"]:
-    """Attention outputs with each example's own maximum: safe for any score range, in memory m·T·heads."""
-    b = x[:, x.shape[1] // 2 :, None]
-    scores = b * table.scores[1][None] + (1 - b) * table.scores[0][None]
-    cls_scores = jnp.broadcast_to(table.cls_scores, (len(x), 1, scores.shape[-1]))
-    attention = jax.nn.softmax(jnp.concatenate([scores, cls_scores], axis=1), axis=1)
-    tokens, cls = attention[:, :-1], attention[:, -1]
-    mixed = jnp.einsum("mth,tkh->mkh", tokens * b, table.values[1])
-    mixed += jnp.einsum("mth,tkh->mkh", tokens * (1 - b), table.values[0])
-    return (mixed + cls[:, None] * table.cls_values[None]).reshape(len(x), -1)
+def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m d"]:
+    """Attention outputs one example after the other, each with its own maximum: safe for any scores, and slow."""
+
+    @jax.checkpoint  # so that a derivative keeps no weights, m·T·heads of them
+    def one(x: Float[Array, " tokens"]) -> Float[Array, " d"]:
+        held = x.reshape(2, -1, 1)
+        scores = jnp.concatenate([jnp.sum(held * table.scores, axis=0), table.cls_scores[None]])
+        attention = jax.nn.softmax(scores, axis=0)
+        values = jnp.sum(held[..., None] * table.values, axis=0)
+        return (jnp.sum(attention[:-1, None] * values, axis=0) + attention[-1:] * table.cls_values).reshape(-1)
+
+    return jax.lax.map(one, x)
 
 
 # The derivative is written out so that a step pays for one of the two forms only: differentiated as it stands, `cond`
 # would save the intermediates of both, m·T·heads numbers several times over.
 @jax.custom_vjp
-def mix(table: Table, x: Float[Array, "m 2T"]) -> Float[Array, "m d"]:
+def mix(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m d"]:
     """Attention outputs of all examples, by one product while that is safe."""
     return _mix_forward(table, x)[0]
 
@@ -171,9 +173,9 @@ class BitClassifier(eqx.Module):
     b_output: Float[Array, " d"]
     gain_mlp: Float[Array, " d"]
     bias_mlp: Float[Array, " d"]
-    w_up: Float[Array, "d 4d"]
-    b_up: Float[Array, " 4d"]
-    w_down: Float[Array, "4d d"]
+    w_up: Float[Array, "d hidden"]
+    b_up: Float[Array, " hidden"]
+    w_down: Float[Array, "hidden d"]
     b_down: Float[Array, " d"]
     gain_final: Float[Array, " d"]
     bias_final: Float[Array, " d"]
@@ -268,7 +270,7 @@ class BitClassifier(eqx.Module):
             mapped_cls[:dim].reshape(-1, heads),
         )
 
-    def logits(self, x: Float[Array, "m 2T"]) -> Float[Array, " m"]:
+    def logits(self, x: Float[Array, "m tokens"]) -> Float[Array, " m"]:
         """Logits of many examples by the shortcut; `x` is `indicators(bits)`."""
         shift = self.bias_attention @ self.w_value + self.b_value  # the same for all tokens, and weights sum to 1
         mixed = mix(self.table(), x) + _heads_last(shift, self.heads)[None]
@@ -282,6 +284,6 @@ def _heads_last(weights: Float[Array, "*batch d"], heads: int) -> Float[Array, "
     return weights.reshape(*weights.shape[:-1], heads, -1).swapaxes(-1, -2).reshape(weights.shape)
 
 
-def indicators(bits: Bool[Array, "m T"]) -> Float[Array, "m 2T"]:
+def indicators(bits: Bool[Array, "m T"]) -> Float[Array, "m tokens"]:
     """[1-b, b]: which of the 2T tokens each example holds."""
     return jnp.concatenate([~bits, bits], axis=1).astype(jnp.float32)
