@@ -1,0 +1,323 @@
+"""Store and Record: results of trials in a SQL database, written once and never edited.
+
+Source: None (house design; the database is named by a URL as in Optuna).
+Departures: None.
+Guarantee: exact; what `add` has returned from is on disk, once, whoever wrote it and whatever is killed afterwards.
+"""
+
+import hashlib
+import itertools
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import polars as pl
+import sqlalchemy as sa
+
+from genscope.lab import database, leases, schema, values
+from genscope.lab.provenance import identity
+from genscope.lab.schema import PROVENANCE, STUDY, TRIAL, VERDICT
+from genscope.lab.study import Trial
+
+DEFAULT_URL = "sqlite:///genscope.db"
+_CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished trial: what it measured or why it failed, how long it took, and where the numbers come from.
+
+    `values` are plain Python scalars and nested lists (`values.plain` makes them); `error` is None unless the trial
+    raised an exception; `seconds` leaves out the time of compilation.
+    """
+
+    trial: Trial
+    values: Mapping[str, Any]
+    error: str | None = None
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    finished: float = field(default_factory=time.time)
+
+    @property
+    def status(self) -> str:
+        """`ok` or `failed`; a trial that measured NaN is ok, one that raised an exception failed."""
+        return "ok" if self.error is None else "failed"
+
+
+class Store:
+    """Results by URL: a SQLite file by default, PostgreSQL for a team."""
+
+    def __init__(self, url: str = DEFAULT_URL, *, read_only: bool = False, lease_seconds: float = 60.0):
+        parts = database.parse(url)
+        self.url = parts.render_as_string(hide_password=True)
+        self.read_only = read_only
+        self.lease_seconds = lease_seconds
+        self._holder = leases.Holder()
+        if read_only or database.exists(parts):
+            # Looked at through a connection that cannot write: what is not ours stays as it is, byte for byte.
+            self._engine = database.engine(parts, read_only=True)
+            with self._closed_after(always=not read_only), self._read() as connection:
+                schema.check(connection, self.url, read_only=read_only)
+        if not read_only:
+            self._engine = database.engine(parts, read_only=False)
+            with self._closed_after(), database.clear_errors(self.url):
+                database.prepare_for_writing(self._engine)
+                with self._write() as connection:
+                    schema.bring_up_to_date(connection, self.url)
+
+    def close(self) -> None:
+        """Close all connections; the store may be used again and then opens new ones."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r}{', read_only=True' if self.read_only else ''})"
+
+    @contextmanager
+    def _closed_after(self, *, always: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._engine.dispose()
+            raise
+        if always:
+            self._engine.dispose()
+
+    @contextmanager
+    def _read(self) -> Iterator[sa.Connection]:
+        with database.clear_errors(self.url), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        if self.read_only:
+            raise ValueError(
+                f"The store {self.url} was opened for reading only: nothing can be written. "
+                "Open it without read_only to write."
+            )
+        with database.clear_errors(self.url), self._engine.execution_options(write=True).begin() as connection:
+            yield connection
+
+    # Trials
+
+    def add(self, records: Iterable[Record], *, leased: Sequence[Trial] | None = None) -> None:
+        """Store finished trials in one transaction; a trial that is already stored stays as it is.
+
+        The same transaction gives back the batch `leased`.
+        """
+        rows, facts = [], {}
+        for record in records:
+            source = identity(dict(record.provenance))
+            facts[source] = json.dumps(record.provenance)
+            rows.append(
+                {
+                    "id": record.trial.id,
+                    "study": record.trial.study,
+                    "revision": record.trial.revision,
+                    "point": values.encode(record.trial.point),
+                    "seed": record.trial.seed,
+                    "status": record.status,
+                    "result": values.encode(record.values),
+                    "error": record.error,
+                    "seconds": record.seconds,
+                    "compile_seconds": record.compile_seconds,
+                    "provenance": source,
+                    "finished": record.finished,
+                }
+            )
+        if not rows:
+            return
+        with self._write() as connection:
+            sources = [{"id": name, "facts": text} for name, text in facts.items()]
+            connection.execute(database.insert_new(connection, PROVENANCE), sources)
+            connection.execute(database.insert_new(connection, TRIAL), rows)
+            if leased is not None:
+                leases.release(connection, self._holder, leased)
+
+    def done(self, study: str, revision: int | None = None) -> set[str]:
+        """Identities of the finished trials of a study, failed ones among them; of all revisions, or of one."""
+        query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study)
+        if revision is not None:
+            query = query.where(TRIAL.c.revision == revision)
+        with self._read() as connection:
+            return set(connection.scalars(query))
+
+    def results(self, trials: Sequence[Trial]) -> dict[str, dict[str, Any] | None]:
+        """Values of those of the trials that are finished, by identity; None for one that failed."""
+        found: dict[str, dict[str, Any] | None] = {}
+        with self._read() as connection:
+            for ids in _chunks([trial.id for trial in trials]):
+                query = sa.select(TRIAL.c.id, TRIAL.c.status, TRIAL.c.result).where(TRIAL.c.id.in_(ids))
+                for name, status, text in connection.execute(query):
+                    found[name] = values.decode(text) if status == "ok" else None
+        return found
+
+    def failed(self, study: str, revision: int) -> list[Trial]:
+        """The trials of a study that raised an exception."""
+        query = sa.select(TRIAL.c.point, TRIAL.c.seed).where(
+            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
+        )
+        with self._read() as connection:
+            return [
+                Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
+            ]
+
+    def forget_failed(self, trials: Sequence[Trial]) -> int:
+        """Remove those of the trials that failed, so that they run again; how many were removed."""
+        removed = 0
+        with self._write() as connection:
+            for ids in _chunks([trial.id for trial in trials]):
+                query = sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), TRIAL.c.status == "failed")
+                removed += connection.execute(query).rowcount
+        return removed
+
+    def frame(self, study: str, revision: int | None = None) -> pl.DataFrame:
+        """One flat row per finished trial of a study, ordered by point and seed.
+
+        Axes, `seed`, measured values (null where a trial failed), then `status`, `error`, `seconds`, ...; without
+        `revision`, the one that ran last, since numbers of different revisions do not belong together.
+        """
+        names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
+        with self._read() as connection:
+            revision = self._revision(connection, study) if revision is None else revision
+            chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
+                TRIAL.c.study == study, TRIAL.c.revision == revision
+            )
+            result = connection.execute(chosen)
+            # The driver's own tuples: a hundred thousand SQLAlchemy rows would take as long as everything else.
+            rows = result.cursor.fetchall()  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+            result.close()
+        *fixed, points, results = zip(*rows, strict=True) if rows else [()] * (len(names) + 2)
+        kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.String)
+        common = pl.DataFrame(
+            [pl.Series(name, column, kind) for name, column, kind in zip(names, fixed, kinds, strict=True)]
+        ).with_columns(
+            (pl.col("finished") * 1e6).cast(pl.Datetime("us", "UTC")), pl.lit(revision, pl.Int64).alias("revision")
+        )
+        texts = pl.DataFrame({"id": pl.Series(points, dtype=pl.String)})
+        known = texts.unique(maintain_order=True)  # a point has many seeds, and its text is parsed once
+        axes = known.hstack(values.columns(known["id"].to_list()))
+        axes = texts.join(axes, on="id", how="left", maintain_order="left").drop("id")
+        measured = values.columns(results)
+        ordered = [*axes.columns, "seed", *measured.columns, *names[2:], "revision", "id"]
+        return pl.concat([axes, common, measured], how="horizontal").select(ordered).sort([*axes.columns, "seed"])
+
+    def _revision(self, connection: sa.Connection, study: str) -> int:
+        latest = connection.scalar(sa.select(STUDY.c.revision).where(STUDY.c.name == study))
+        if latest is None:
+            latest = connection.scalar(sa.select(sa.func.max(TRIAL.c.revision)).where(TRIAL.c.study == study))
+        if latest is None:
+            known = sorted({*connection.scalars(sa.select(STUDY.c.name))})
+            raise ValueError(
+                f"The store {self.url} got the study {study!r}: it holds {', '.join(known) or 'none yet'}. "
+                "Choose one of these, or run the study first."
+            )
+        return latest
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Per study, how many trials of the revision that ran last are `ok` and how many `failed`."""
+        query = (
+            sa.select(STUDY.c.name, TRIAL.c.status, sa.func.count(TRIAL.c.id))
+            .outerjoin_from(STUDY, TRIAL, (TRIAL.c.study == STUDY.c.name) & (TRIAL.c.revision == STUDY.c.revision))
+            .group_by(STUDY.c.name, TRIAL.c.status)
+            .order_by(STUDY.c.name)
+        )
+        counts: dict[str, dict[str, int]] = {}
+        with self._read() as connection:
+            for name, status, number in connection.execute(query):
+                counts.setdefault(name, {"ok": 0, "failed": 0})
+                if status is not None:
+                    counts[name][status] = number
+        return counts
+
+    def provenances(self, study: str, revision: int | None = None) -> dict[str, dict[str, Any]]:
+        """The facts behind the column `provenance` of a study's frame."""
+        with self._read() as connection:
+            revision = self._revision(connection, study) if revision is None else revision
+            used = sa.select(TRIAL.c.provenance).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
+            rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(used))).all()
+        return {name: json.loads(facts) for name, facts in rows}
+
+    # Leases
+
+    def lease(self, batches: Sequence[Sequence[Trial]]) -> Sequence[Trial] | None:
+        """The first batch that nobody holds and that is not finished, now held by this store; None if there is none.
+
+        The lease expires after `lease_seconds` unless renewed.
+        """
+        with self._write() as connection:
+            return leases.take(connection, batches, self._holder, self.lease_seconds)
+
+    def renew(self) -> None:
+        """Renew all leases of this store."""
+        with self._write() as connection:
+            leases.renew(connection, self._holder, self.lease_seconds)
+
+    def release(self, batch: Sequence[Trial] | None = None) -> None:
+        """Give back one batch, or all that this store holds."""
+        with self._write() as connection:
+            leases.release(connection, self._holder, batch)
+
+    # What the report reads beside the trials
+
+    def put_manifest(self, study: str, revision: int, manifest: Mapping[str, Any]) -> None:
+        """Describe a study by JSON-able facts; replaces what was there."""
+        row = {"name": study, "revision": revision, "manifest": json.dumps(manifest), "updated": time.time()}
+        with self._write() as connection:
+            connection.execute(sa.delete(STUDY).where(STUDY.c.name == study))
+            connection.execute(sa.insert(STUDY).values(row))
+
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """The manifests of all studies, by name."""
+        with self._read() as connection:
+            rows = connection.execute(sa.select(STUDY.c.name, STUDY.c.manifest).order_by(STUDY.c.name)).all()
+        return {name: json.loads(text) for name, text in rows}
+
+    def put_verdict(self, claim: str, budget: str, verdict: Mapping[str, Any]) -> None:
+        """Store the decision on a claim, with its numbers; earlier ones are kept."""
+        row = {"claim": claim, "budget": budget, "verdict": json.dumps(verdict), "finished": time.time()}
+        name = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
+        with self._write() as connection:
+            connection.execute(database.insert_new(connection, VERDICT).values(id=name, **row))
+
+    def verdicts(self, *, history: bool = False) -> list[dict[str, Any]]:
+        """The newest verdict on each claim, or all, as `claim`, `budget`, `verdict`, `finished` (seconds since 1970).
+
+        Ordered by claim, then from old to new.
+        """
+        columns = (VERDICT.c.claim, VERDICT.c.budget, VERDICT.c.verdict, VERDICT.c.finished)
+        with self._read() as connection:
+            rows = connection.execute(sa.select(*columns).order_by(VERDICT.c.claim, VERDICT.c.finished)).mappings()
+            found = [{**row, "verdict": json.loads(row["verdict"])} for row in rows]
+        newest = {item["claim"]: item for item in found}
+        return found if history else list(newest.values())
+
+    def copy_to(self, target: "Store") -> None:
+        """Copy every result into another store, which keeps what it has; leases stay behind."""
+        with self._read() as source:
+            for table in (PROVENANCE, TRIAL, VERDICT):
+                result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table))
+                for rows in result.mappings().partitions():
+                    with target._write() as connection:
+                        connection.execute(database.insert_new(connection, table), [dict(row) for row in rows])
+            studies = source.execute(sa.select(STUDY)).mappings().all()
+        with target._write() as connection:
+            for row in studies:
+                older = (STUDY.c.name == row["name"]) & (STUDY.c.updated < row["updated"])
+                connection.execute(sa.delete(STUDY).where(older))
+                connection.execute(database.insert_new(connection, STUDY).values(dict(row)))
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    iterator = iter(ids)
+    while chunk := list(itertools.islice(iterator, _CHUNK)):
+        yield chunk

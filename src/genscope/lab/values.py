@@ -1,0 +1,113 @@
+"""Measured values as JSON text and back, with NaN and infinities intact.
+
+JSON has no NaN. A float that is not finite, or an array that holds one, is stored under its name with a leading
+tilde, every number as text: `{"loss": nan}` is `{"~loss":"nan"}`. So ordinary values stay plain JSON, which polars
+parses natively, and no number is ever mistaken for a string.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; every bool, 64-bit integer, double and string, and every array of them, comes back as it was.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+RESERVED = frozenset(
+    {"id", "study", "revision", "seed", "status", "error", "seconds", "compile_seconds", "provenance", "finished"}
+)
+_MARK = "~"
+
+
+def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) -> None:
+    """Refuse names that cannot be columns of a study's data frame."""
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"got the name {name!r}: axes and values are named like Python variables. Rename it.")
+        if name in RESERVED:
+            raise ValueError(
+                f"got the name {name!r}: {', '.join(sorted(RESERVED))} are columns of every study's data frame. "
+                "Choose another name."
+            )
+        if name in taken:
+            raise ValueError(
+                f"got the name {name!r} for a value of the trial, but it is an axis of the study: a data frame has "
+                "one column of a name. Rename the value."
+            )
+
+
+def plain(values: Any) -> dict[str, Any]:
+    """What a trial returned, as Python scalars and nested lists; float32 widens exactly."""
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"a trial returned {type(values).__name__}: it returns a dictionary of named scalars and arrays. "
+            'Return one, such as {"accuracy": accuracy}.'
+        )
+    return {name: _plain(name, value) for name, value in values.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        value.encode()  # a lone surrogate is no text: fail here, not when the table is read
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise TypeError(
+            f"a trial returned {name} of type {type(value).__name__} ({array.dtype}): values are Booleans, integers "
+            "and floats of at most 64 bits, arrays of these, and strings. Convert it, or leave it out."
+        )
+    if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
+        raise ValueError(f"a trial returned {name} with the integer {array.max()}: integers stay below 2^63. Scale it.")
+    return array.tolist()
+
+
+def encode(values: Mapping[str, Any]) -> str:
+    """The JSON text of plain values."""
+    coded = (
+        (name, value) if _finite(value) else (_MARK + name, _map(repr, value)) for name, value in values.items()
+    )
+    return json.dumps(dict(coded), separators=(",", ":"), allow_nan=False)
+
+
+def decode(text: str) -> dict[str, Any]:
+    """The values of a JSON text."""
+    return {
+        name.removeprefix(_MARK): _map(float, value) if name.startswith(_MARK) else value
+        for name, value in json.loads(text).items()
+    }
+
+
+def columns(texts: Sequence[str]) -> pl.DataFrame:
+    """One column per name, one row per JSON text; null where a text lacks the name."""
+    if all(text == "{}" for text in texts):
+        return pl.DataFrame(height=len(texts))
+    frame = pl.Series(texts, dtype=pl.String).str.json_decode(infer_schema_length=None).struct.unnest()
+    names = list(dict.fromkeys(name.removeprefix(_MARK) for name in frame.columns))
+    for bare in names:
+        name = _MARK + bare
+        if name not in frame.columns:
+            continue
+        numbers = frame[name].cast(_numeric(frame.schema[name]))
+        if bare in frame.columns:
+            frame = frame.with_columns(frame[bare].cast(numbers.dtype))
+            numbers = frame.select(pl.coalesce(bare, numbers)).to_series()
+        frame = frame.with_columns(numbers.alias(bare))
+    return frame.select(names)
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _map(function: Any, value: Any) -> Any:
+    return [_map(function, item) for item in value] if isinstance(value, list) else function(value)
+
+
+def _numeric(kind: Any) -> Any:
+    return pl.List(_numeric(kind.inner)) if isinstance(kind, pl.List) else pl.Float64()

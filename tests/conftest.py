@@ -1,0 +1,43 @@
+"""One strict world for every test: JAX promotes nothing silently, shapes and types are checked, caches are apart."""
+
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import jaxtyping
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Helper modules of the tests are imported as tests.<package>.<module>.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+# Before JAX is imported, and inherited by the processes that tests start.
+os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
+os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")  # xdist already uses every core
+
+# Programs compiled by one test serve the others, and never the user's own cache.
+_OWN_CACHE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="genscope-tests-"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
+importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
+jaxtyping.install_import_hook("genscope", "tests.typechecker.checked")
+
+# The same examples every time, unless fresh ones are asked for; a busy machine is not a failure.
+settings.register_profile(
+    "genscope",
+    derandomize=os.environ.get("GENSCOPE_FRESH_SEEDS") is None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("genscope")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _OWN_CACHE and not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)

@@ -1,0 +1,279 @@
+"""What every backend of the store must do; a backend's test subclasses this and gives the fixture `url`."""
+
+import math
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import polars as pl
+import pytest
+
+from genscope.lab import Record, Store, Trial
+
+
+def trials(count, *, study="s", revision=1, **point):
+    return [Trial(study, revision, {"size": 1, **point}, seed) for seed in range(count)]
+
+
+def records(found, **values):
+    return [Record(trial, {"loss": trial.seed / 3, **values}, provenance={"commit": "abc"}) for trial in found]
+
+
+def dead_process():
+    """The number of a process that has just ended."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+class StoreContract:
+    @pytest.fixture
+    def url(self):
+        raise NotImplementedError("give the URL of an empty database")
+
+    @pytest.fixture
+    def store(self, url):
+        with Store(url) as store:
+            yield store
+
+    def test_an_empty_store(self, store):
+        assert store.done("s") == set()
+        assert store.counts() == store.manifests() == {}
+        assert store.verdicts() == []
+        with pytest.raises(ValueError, match="run the study first"):
+            store.frame("s")
+
+    def test_added_trials_are_done_after_reopening(self, url):
+        found = trials(3)
+        with Store(url) as store:
+            store.add(records(found))
+        with Store(url) as store:
+            assert store.done("s") == {trial.id for trial in found}
+            assert store.done("s", 1) == store.done("s")
+            assert store.done("s", 2) == store.done("other") == set()
+
+    def test_a_record_is_written_once_and_never_edited(self, store):
+        [trial] = trials(1)
+        store.add([Record(trial, {"loss": 1.0}), Record(trial, {"loss": 2.0})])
+        store.add([Record(trial, {"loss": 3.0})])
+        assert store.frame("s")["loss"].to_list() == [1.0]
+
+    def test_a_transaction_is_whole(self, store):
+        first, second = trials(2)
+        broken = Record(second, {"loss": 1.0})
+        object.__setattr__(broken, "seconds", {})  # which no database takes
+        with pytest.raises(Exception, match="dict"):
+            store.add([Record(first, {"loss": 1.0}), broken])
+        assert store.done("s") == set()
+
+    def test_adding_nothing(self, store):
+        store.add([])
+        assert store.counts() == {}
+
+    def test_the_frame_is_flat_typed_and_exact(self, store):
+        values = [
+            {"loss": math.nan, "count": 2**63 - 1, "reached": True, "path": [1.0, math.inf]},
+            {"loss": -math.inf, "count": -1, "reached": False, "path": [-0.0, 5e-324]},
+            {"loss": 0.1 + 0.2, "count": 0, "reached": True, "path": []},
+        ]
+        points = [{"size": 2, "kind": "b", "rate": 0.5}, {"size": 2, "kind": "a", "rate": 0.5}]
+        rows = [
+            (Trial("s", 1, points[0], 1), values[0]),
+            (Trial("s", 1, points[0], 0), values[1]),
+            (Trial("s", 1, points[1], 7), values[2]),
+        ]
+        store.add([Record(trial, value, seconds=1.5, compile_seconds=0.5, finished=1e9) for trial, value in rows])
+        store.add([Record(Trial("s", 1, points[1], 8), {}, error="Traceback ...", finished=1e9)])
+        store.add([Record(Trial("other", 1, {"size": 9}, 0), {"loss": 1.0})])
+        frame = store.frame("s")
+        assert frame.columns[:8] == ["size", "kind", "rate", "seed", "loss", "count", "reached", "path"]
+        assert dict(frame.schema) == {
+            "size": pl.Int64,
+            "kind": pl.String,
+            "rate": pl.Float64,
+            "seed": pl.Int64,
+            "loss": pl.Float64,
+            "count": pl.Int64,
+            "reached": pl.Boolean,
+            "path": pl.List(pl.Float64),
+            "status": pl.String,
+            "error": pl.String,
+            "seconds": pl.Float64,
+            "compile_seconds": pl.Float64,
+            "finished": pl.Datetime("us", "UTC"),
+            "provenance": pl.String,
+            "revision": pl.Int64,
+            "id": pl.String,
+        }
+        assert frame["seed"].to_list() == [7, 8, 0, 1]  # kind a before b, then by seed
+        assert frame["status"].to_list() == ["ok", "failed", "ok", "ok"]
+        assert repr(frame["loss"].to_list()) == "[0.30000000000000004, None, -inf, nan]"
+        assert repr(frame["path"].to_list()) == "[[], None, [-0.0, 5e-324], [1.0, inf]]"
+        assert frame["count"].to_list() == [0, None, -1, 2**63 - 1]
+        assert frame["reached"].to_list() == [True, None, False, True]
+        assert frame["error"].to_list() == [None, "Traceback ...", None, None]
+        assert frame["finished"][0].isoformat() == "2001-09-09T01:46:40+00:00"
+        assert frame["id"][2] == rows[1][0].id
+
+    def test_the_frame_shows_the_revision_that_ran_last(self, store):
+        for revision in (1, 2):
+            store.add(records(trials(revision, revision=revision)))
+        assert store.frame("s").height == 2
+        assert store.frame("s", revision=1).height == 1
+        store.put_manifest("s", 1, {})
+        assert store.frame("s").height == 1
+        assert store.counts() == {"s": {"ok": 1, "failed": 0}}
+        store.put_manifest("s", 3, {})
+        assert store.frame("s").is_empty()
+        assert store.counts() == {"s": {"ok": 0, "failed": 0}}
+
+    def test_results_of_chosen_trials(self, store):
+        first, second, third = trials(3)
+        store.add([Record(first, {"loss": math.inf}), Record(second, {}, error="no")])
+        assert store.results([first, second, third]) == {first.id: {"loss": math.inf}, second.id: None}
+
+    def test_failed_trials_may_be_forgotten_and_no_others(self, store):
+        first, second = trials(2, kind="a")
+        store.add([Record(first, {"loss": 1.0}), Record(second, {}, error="no")])
+        assert store.failed("s", 1) == [second]
+        assert store.failed("s", 2) == []
+        assert store.forget_failed([first, second]) == 1
+        assert store.done("s") == {first.id}
+
+    def test_provenance_is_stored_once_and_found_by_the_frame(self, store):
+        store.add(records(trials(2)))
+        store.add(records(trials(1, kind="x")))
+        [(name, facts)] = store.provenances("s").items()
+        assert facts == {"commit": "abc"}
+        assert set(store.frame("s")["provenance"]) == {name}
+
+    def test_manifests_are_replaced(self, store):
+        store.put_manifest("s", 1, {"title": "old", "axes": ["size"]})
+        store.put_manifest("s", 2, {"title": "new"})
+        store.put_manifest("a", 1, {"title": "ä"})
+        assert store.manifests() == {"a": {"title": "ä"}, "s": {"title": "new"}}
+
+    def test_the_newest_verdict_wins_and_the_others_stay(self, store):
+        store.put_verdict("A2", "quick", {"verdict": "holds"})
+        store.put_verdict("A1", "paper", {"verdict": "undecided", "low": -math.inf})
+        store.put_verdict("A1", "quick", {"verdict": "fails", "low": 0.1 + 0.2})
+        newest = [(v["claim"], v["budget"], v["verdict"]) for v in store.verdicts()]
+        assert newest == [
+            ("A1", "quick", {"verdict": "fails", "low": 0.1 + 0.2}),
+            ("A2", "quick", {"verdict": "holds"}),
+        ]
+        history = store.verdicts(history=True)
+        assert [v["verdict"]["verdict"] for v in history] == ["undecided", "fails", "holds"]
+        assert abs(history[0]["finished"] - time.time()) < 600
+
+    def test_a_batch_is_leased_to_one(self, url, store):
+        one, two = trials(2, kind="a"), trials(2, kind="b")
+        with Store(url) as other:
+            assert store.lease([one, two]) is one
+            assert other.lease([one, two]) is two
+            assert store.lease([one, two]) is None
+            other.release(one)  # not theirs to give back
+            assert store.lease([one]) is None
+            store.release(one)
+            assert other.lease([one, two]) is one
+            other.release()
+            assert store.lease([one, two]) is one
+
+    def test_a_finished_batch_is_never_leased(self, store):
+        batch = trials(2)
+        store.add(records(batch[:1]))
+        assert store.lease([batch]) is batch
+        store.add([Record(batch[1], {}, error="no")], leased=batch)
+        assert store.lease([batch]) is None
+
+    def test_adding_gives_back_the_lease(self, url, store):
+        batch = trials(2)
+        assert store.lease([batch]) is batch
+        store.add(records(batch[:1]), leased=batch)
+        with Store(url) as other:
+            assert other.lease([batch]) is batch
+
+    def test_a_lease_expires_unless_renewed(self, url):
+        kept, lost = trials(1, kind="kept"), trials(1, kind="lost")
+        with Store(url, lease_seconds=1.0) as quick, Store(url, lease_seconds=0.2) as brief, Store(url) as other:
+            assert quick.lease([kept]) is kept
+            assert brief.lease([lost]) is lost
+            deadline = time.monotonic() + 1.5
+            while time.monotonic() < deadline:
+                quick.renew()
+                time.sleep(0.1)
+            assert other.lease([kept, lost]) is lost
+            assert other.lease([kept, lost]) is None
+
+    def test_a_dead_process_of_this_machine_holds_nothing(self, url, store):
+        batch = trials(1)
+        with Store(url) as dead, Store(url) as far:
+            object.__setattr__(dead._holder, "pid", dead_process())
+            assert dead.lease([batch]) is batch
+            assert store.lease([batch]) is batch
+            store.release()
+            object.__setattr__(far._holder, "pid", dead_process())
+            object.__setattr__(far._holder, "host", "elsewhere")
+            assert far.lease([batch]) is batch
+            assert store.lease([batch]) is None
+
+    def test_process_one_is_alive(self, store):
+        assert not store._holder.knows_dead(store._holder.host, 1)
+        assert not store._holder.knows_dead(store._holder.host, os.getpid())
+
+    def test_threads_write_side_by_side(self, url, store):
+        def write(kind):
+            with Store(url) as mine:
+                for trial in trials(10, kind=kind):
+                    mine.add(records([trial, *trials(1, kind="shared")]))
+
+        threads = [threading.Thread(target=write, args=(kind,)) for kind in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert store.frame("s").height == 31
+
+    def test_a_reader_sees_one_moment_and_blocks_nobody(self, url, store):
+        store.add(records(trials(1)))
+        with Store(url, read_only=True) as reader, reader._read() as connection:
+            before = connection.exec_driver_sql("SELECT count(*) FROM trial").scalar()
+            store.add(records(trials(5)))
+            assert before == 1
+            assert store.frame("s").height == 5
+            with Store(url, read_only=True) as second:
+                assert second.frame("s").height == 5
+
+    def test_a_store_for_reading_cannot_write(self, url, store):
+        store.put_manifest("s", 1, {})
+        with Store(url, read_only=True) as reader:
+            assert reader.manifests() == {"s": {}}
+            for write in (
+                lambda: reader.add(records(trials(1))),
+                lambda: reader.put_manifest("s", 1, {}),
+                lambda: reader.put_verdict("A1", "quick", {}),
+                lambda: reader.lease([trials(1)]),
+            ):
+                with pytest.raises(ValueError, match="Open it without read_only"):
+                    write()
+
+    def test_copying_into_a_store_that_has_some(self, url, store, tmp_path):
+        store.add(records(trials(4)))
+        store.put_manifest("s", 1, {"title": "copied"})
+        store.put_verdict("A1", "quick", {"verdict": "holds"})
+        with Store(f"sqlite:///{tmp_path}/copy.db") as target:
+            target.add([Record(trial, {"loss": -1.0}) for trial in trials(1)])
+            for _ in range(2):
+                store.copy_to(target)
+                frame = target.frame("s")
+                assert frame["loss"].to_list() == [-1.0, 1 / 3, 2 / 3, 1.0]
+                assert target.verdicts(history=True) == store.verdicts(history=True)
+                assert target.manifests() == store.manifests()
+            target.put_manifest("s", 1, {"title": "newer"})
+            store.copy_to(target)
+            assert target.manifests() == {"s": {"title": "newer"}}
+            target.copy_to(store)
+            assert store.frame("s")["loss"].to_list() == [0.0, 1 / 3, 2 / 3, 1.0]
+            assert store.manifests() == {"s": {"title": "newer"}}

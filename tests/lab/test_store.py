@@ -1,0 +1,312 @@
+import hashlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import pytest
+import sqlalchemy.event
+
+from genscope.lab import Store, database, schema
+from tests.lab.store_contract import StoreContract, records, trials
+
+ROOT = Path(__file__).parents[2]
+
+
+class TestSqlite(StoreContract):
+    @pytest.fixture
+    def url(self, tmp_path):
+        return f"sqlite:///{tmp_path}/store.db"
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def make(path):
+    with Store(f"sqlite:///{path}") as store:
+        store.add(records(trials(3)))
+    return f"sqlite:///{path}"
+
+
+def set_version(path, number):
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'genscope schema'", (str(number),))
+    connection.close()
+
+
+def python(code, *arguments):
+    """Run code in a process of its own; what it printed."""
+    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_store_is_made_in_the_current_directory_and_stays_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Store() as store:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        store.close()
+        store.add(records(trials(1)))
+        assert store.url == f"sqlite:///{tmp_path}/genscope.db"
+    assert (tmp_path / "genscope.db").exists()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("url", "advice"),
+    [
+        ("results.db", r"write sqlite:///results\.db"),
+        ("", r"write sqlite:///genscope\.db"),
+        ("sqlite://", "Name one"),
+        ("sqlite:///:memory:", "Name one"),
+        ("sqlite://host/file.db", "Write sqlite:///relative.db"),
+        ("sqlite:///file.db?mode=ro", "Write sqlite:///relative.db"),
+        ("mysql://user@host/name", "Use sqlite:///"),
+        ("nonsense://user@host/name", "Use sqlite:///|cannot be read"),
+        ("postgresql://user:secret@host:port/name", "Check the port"),
+        ("postgresql+pg8000://user:secret@host/name", "genscope\\[postgres\\]"),
+    ],
+)
+def test_bad_urls(url, advice):
+    with pytest.raises(ValueError, match=advice) as caught:
+        Store(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_password_is_hidden():
+    parts = database.parse("postgresql://user:secret@host/name")
+    assert parts.drivername == "postgresql+psycopg"
+    with pytest.raises((ValueError, ConnectionError)) as caught:
+        Store("postgresql://user:secret@127.0.0.1:1/name")
+    assert "secret" not in str(caught.value)
+
+
+def test_paths_that_cannot_be_stores(tmp_path):
+    with pytest.raises(ValueError, match="Add a file name"):
+        Store(f"sqlite:///{tmp_path}")
+    with pytest.raises(FileNotFoundError, match="Make it first"):
+        Store(f"sqlite:///{tmp_path}/none/store.db")
+    with pytest.raises(FileNotFoundError, match="Run a study with this store first"):
+        Store(f"sqlite:///{tmp_path}/none.db", read_only=True)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_is_no_database_is_left_as_it_is(tmp_path, read_only):
+    file = tmp_path / "notes.txt"
+    file.write_text("Dear diary, this is long enough to look like something.\n" * 100)
+    before = digest(file)
+    with pytest.raises(ValueError, match="it was left untouched"):
+        Store(f"sqlite:///{file}", read_only=read_only)
+    assert digest(file) == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("table", ["album (title)", "meta (name, value)", "meta (version)"])
+def test_a_foreign_database_is_left_as_it_is(tmp_path, table, read_only):
+    file = tmp_path / "music.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"CREATE TABLE {table}")
+    connection.close()
+    before = digest(file)
+    with pytest.raises(ValueError, match=r"tables of another program .* Give another file"):
+        Store(f"sqlite:///{file}", read_only=read_only)
+    assert digest(file) == before
+
+
+def test_a_damaged_database_is_left_as_it_is(tmp_path):
+    file = tmp_path / "store.db"
+    make(file)
+    content = bytearray(file.read_bytes())
+    content[100:] = b"\xa5" * (len(content) - 100)
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="Restore it from a copy"):
+        Store(f"sqlite:///{file}")
+    assert file.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_store(tmp_path):
+    file = tmp_path / "new.db"
+    file.touch()
+    with pytest.raises(ValueError, match="is empty"):
+        Store(f"sqlite:///{file}", read_only=True)
+    make(file)
+    with Store(f"sqlite:///{file}") as store:
+        assert store.frame("s").height == 3
+
+
+def test_write_ahead_logging_is_on(tmp_path):
+    make(tmp_path / "store.db")
+    connection = sqlite3.connect(tmp_path / "store.db")
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_a_newer_store_is_refused(tmp_path):
+    file = tmp_path / "store.db"
+    make(file)
+    set_version(file, schema.VERSION + 1)
+    before = digest(file)
+    for read_only in (False, True):
+        with pytest.raises(ValueError, match="Install a newer genscope"):
+            Store(f"sqlite:///{file}", read_only=read_only)
+    assert digest(file) == before
+
+
+def look_ahead(monkeypatch, *steps):
+    """Let the program be as many versions ahead as there are steps, each a statement of SQL."""
+    migrations = {
+        schema.VERSION + i: lambda connection, step=step: connection.exec_driver_sql(step)
+        for i, step in enumerate(steps)
+    }
+    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, **migrations})
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + len(steps))
+
+
+def test_an_older_store_is_migrated_step_by_step(tmp_path, monkeypatch):
+    file = tmp_path / "store.db"
+    url = make(file)
+    look_ahead(
+        monkeypatch,
+        "ALTER TABLE trial ADD COLUMN host TEXT",
+        "UPDATE trial SET host = 'here', seconds = 7",
+    )
+    with pytest.raises(ValueError, match="Open it once for writing"):
+        Store(url, read_only=True)
+    with Store(url) as store:
+        assert store.frame("s")["seconds"].to_list() == [7, 7, 7]
+    connection = sqlite3.connect(file)
+    assert connection.execute("SELECT value FROM meta").fetchall() == [(str(schema.VERSION),)]
+    assert connection.execute("SELECT DISTINCT host FROM trial").fetchall() == [("here",)]
+    connection.close()
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
+    file = tmp_path / "store.db"
+    url = make(file)
+    with monkeypatch.context() as ahead:
+        look_ahead(ahead, "ALTER TABLE trial ADD COLUMN host TEXT", "UPDATE trial SET nonsense = 1")
+        with pytest.raises(OSError, match="nonsense"):
+            Store(url)
+    connection = sqlite3.connect(file)
+    assert "host" not in [row[1] for row in connection.execute("PRAGMA table_info(trial)")]
+    connection.close()
+    with Store(url) as store:
+        assert store.frame("s").height == 3
+
+
+def test_a_full_disk_damages_nothing(tmp_path):
+    file = tmp_path / "store.db"
+    url = make(file)
+    with Store(url) as store:
+        connection = sqlite3.connect(file)
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.close()
+
+        def limit(connection, _):
+            connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+        sqlalchemy.event.listen(store._engine, "connect", limit)
+        store.close()
+        with pytest.raises(OSError, match=r"disk is full.*Free some space and run the same command again"):
+            store.add(records(trials(2000, kind="many")))
+        assert store.frame("s").height == 3
+        sqlalchemy.event.remove(store._engine, "connect", limit)
+        store.close()
+        store.add(records(trials(2000, kind="many")))
+    connection = sqlite3.connect(file)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    assert connection.execute("SELECT count(*) FROM trial").fetchone() == (2003,)
+    connection.close()
+
+
+def test_a_writer_waits_for_another_and_then_says_so(tmp_path, monkeypatch):
+    url = make(tmp_path / "store.db")
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
+    with Store(url) as store:
+        other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(TimeoutError, match="Let that process finish"):
+            store.add(records(trials(5)))
+        assert store.frame("s").height == 3  # readers do not wait
+        other.execute("COMMIT")
+        other.close()
+        store.add(records(trials(5)))
+        assert store.frame("s").height == 5
+
+
+TRY = """
+    import os, sys
+    from genscope.lab import Store
+    _, good, url, mode = sys.argv
+    Store(good, read_only=True).frame("s")  # whatever is imported late is imported now
+    if os.geteuid() == 0:  # the superuser may write everywhere
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        with Store(url, read_only=mode == "read") as store:
+            print("rows", store.frame("s").height)
+    except OSError as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture
+def world():
+    """A directory that every user can reach, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_places_that_may_not_be_written(world, tmp_path):
+    good = make(tmp_path / "good.db")
+    file = world / "store.db"
+    url = make(file)
+    file.chmod(0o444)
+    world.chmod(0o555)
+    before = digest(file)
+    assert "PermissionError" in python(TRY, good, f"sqlite:///{world}/new.db", "write")
+    said = python(TRY, good, url, "write")
+    assert "PermissionError" in said
+    assert "open it for reading only" in said
+    assert python(TRY, good, url, "read") == "rows 3\n"
+    assert digest(file) == before
+    assert list(world.iterdir()) == [file]
+    file.chmod(0o000)
+    assert "Change its permissions" in python(TRY, good, url, "read")
+    world.chmod(0o755)
+
+
+def test_many_processes_make_one_store(tmp_path):
+    code = """
+        import sys
+        from genscope.lab import Record, Store, Trial
+        with Store(sys.argv[1]) as store:
+            store.add([Record(Trial("s", 1, {"size": 1}, seed), {"by": sys.argv[2]}) for seed in range(20)])
+    """
+    url = f"sqlite:///{tmp_path}/store.db"
+    command = [sys.executable, "-c", textwrap.dedent(code), url]
+    started = [subprocess.Popen([*command, str(i)], stderr=subprocess.PIPE, text=True, cwd=ROOT) for i in range(4)]
+    assert [process.communicate()[1] for process in started] == [""] * 4
+    with Store(url) as store:
+        frame = store.frame("s")
+    assert frame.height == 20
+    assert frame["by"].n_unique() == 1
+
+
+def test_the_store_does_without_jax():
+    code = """
+        import sys
+        import genscope.lab
+        print("jax" in sys.modules)
+        genscope.lab.run
+        print("jax" in sys.modules)
+    """
+    assert python(code) == "False\nTrue\n"
