@@ -1,0 +1,156 @@
+"""Runs that are interrupted, killed and shared, as real processes, end with the rows of an undisturbed run."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from genscope.lab import Store, run
+from tests.lab import toys
+
+ROOT = Path(__file__).parents[2]
+SEED = int.from_bytes(os.urandom(4)) if "GENSCOPE_FRESH_SEEDS" in os.environ else 20221
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX systems")
+
+
+def start(study, url, together=1):
+    """Start runs as processes of their own, all at the same moment, when all have opened the store."""
+    command = [sys.executable, "-m", "tests.lab.toys", study.name, url]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    processes = [subprocess.Popen(command, **pipes, text=True, cwd=ROOT) for _ in range(together)]
+    for process in processes:
+        assert process.stdout.readline() == "open\n", process.communicate()[1]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    return processes
+
+
+def wait_for(process, enough):
+    """Wait until the study has so many trials, or the run has ended."""
+    for line in process.stdout:
+        if not line.startswith("done") or int(line.removeprefix("done ")) >= enough:
+            return
+
+
+def finish(process):
+    """Wait for the end of a run; how many trials it computed."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return int(out.rpartition("computed ")[2])
+
+
+def stored(url, study):
+    """Identities and values, as they are in the database."""
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    query = "SELECT id, point, seed, status, result FROM trial WHERE study = ?"
+    rows = connection.execute(query, (study.name,)).fetchall()
+    connection.close()
+    assert len({row[0] for row in rows}) == len(rows)
+    return set(rows)
+
+
+def leases(url):
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    count = connection.execute("SELECT count(*) FROM lease").fetchone()[0]
+    connection.close()
+    return count
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The rows of a run that nobody disturbs, computed once per study."""
+    known = {}
+
+    def rows(study):
+        if study.name not in known:
+            url = f"sqlite:///{tmp_path_factory.mktemp('undisturbed')}/store.db"
+            with Store(url) as store:
+                assert run(study, store=store, threads=1).failed == 0
+            known[study.name] = stored(url, study)
+        return known[study.name]
+
+    return rows
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/store.db"
+
+
+def disturb(study, url, signals, total, moments):
+    """Start, stop by a signal some trials and a moment later, start again; what is stored after each signal."""
+    history = [set()]
+    print(f"seed {SEED}")  # shown when a test fails
+    for number in signals:
+        [process] = start(study, url)
+        enough = len(history[-1]) + moments.randint(1, total // (len(signals) + 1))
+        wait_for(process, enough)
+        time.sleep(moments.choice([0.0, moments.uniform(0.0, 0.05)]))
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        history.append(stored(url, study))
+        print(f"{signal.Signals(number).name} at {enough}: {len(history[-2])} -> {len(history[-1])} trials")
+        assert history[-2] <= history[-1]  # nothing that was stored is ever lost
+        if len(history[-1]) == total:  # a busy machine: it was done before the signal came
+            break
+        assert process.returncode in (-number, 128 + number), err
+        if number != signal.SIGKILL:
+            assert leases(url) == 0
+    return history
+
+
+STUDIES = [toys.slow, toys.search, toys.slow_stacked]
+names = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+
+
+@names
+def test_killed_runs_end_with_the_same_rows(study, url, undisturbed):
+    expected = undisturbed(study)
+    moments = random.Random(f"{SEED} {study.name}")
+    signals = [signal.SIGKILL, moments.choice([signal.SIGINT, signal.SIGTERM])]
+    history = disturb(study, url, signals, len(expected), moments)
+    assert 0 < len(history[1]) < len(expected)  # the signals came in the middle
+    assert history[-1] <= expected
+    assert finish(*start(study, url)) == len(expected) - len(history[-1])
+    assert stored(url, study) == expected
+
+
+@names
+def test_two_processes_share_a_study(study, url, undisturbed):
+    computed = [finish(process) for process in start(study, url, together=2)]
+    assert stored(url, study) == undisturbed(study)
+    assert sum(computed) == len(undisturbed(study))  # and no trial was computed twice
+    assert min(computed) > 0
+    assert leases(url) == 0
+
+
+def test_the_living_take_over_from_the_dead(url, undisturbed):
+    study = toys.slow
+    dead, living = start(study, url, together=2)
+    wait_for(dead, 8)
+    dead.kill()
+    dead.communicate()
+    finish(living)
+    assert stored(url, study) == undisturbed(study)
+
+
+@pytest.mark.slow
+@names
+def test_many_kills(study, url, undisturbed):
+    expected = undisturbed(study)
+    moments = random.Random(f"{SEED} many {study.name}")
+    for attempt in range(4):
+        again = url.replace("store", f"store{attempt}")
+        signals = moments.choices([signal.SIGKILL, signal.SIGINT, signal.SIGTERM], weights=[2, 1, 1], k=3)
+        disturb(study, again, signals, len(expected), moments)
+        finish(*start(study, again))
+        assert stored(again, study) == expected
