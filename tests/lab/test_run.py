@@ -421,6 +421,7 @@ def test_a_look_ahead(store):
     assert preview(toys.fixed, store=None).trials == 30
     first = preview(toys.fixed, store=store, threads=2)
     assert (first.points, first.trials, first.stored, first.exact, first.seconds) == (6, 30, 0, True, None)
+    assert first.most == 30
     for size, seconds in ((1, 10.0), (2, 30.0)):
         trials = toys.fixed.trials({"size": size, "kind": "a"}, range(2))
         store.add([Record(trial, {}, seconds=seconds) for trial in trials])
@@ -435,13 +436,15 @@ def test_a_look_ahead(store):
 def test_a_look_ahead_at_a_search(store):
     assert preview(toys.search, store=None).trials == 24
     first = preview(toys.search, store=store)
-    assert (first.points, first.trials, first.exact) == (2, 24, False)
+    assert (first.points, first.trials, first.most, first.exact) == (2, 24, 80, False)
     run(toys.search, store=store, where={"context_length": [3]})
-    assert not preview(toys.search, store=store).exact
+    half = preview(toys.search, store=store)
+    assert not half.exact
+    assert half.most == len(store.done("toy-search")) + 40
     run(toys.search, store=store)
     last = preview(toys.search, store=store)
     assert last.exact
-    assert last.trials == last.stored == len(store.done("toy-search"))
+    assert last.trials == last.stored == last.most == len(store.done("toy-search"))
     assert last.seconds == 0
 
 

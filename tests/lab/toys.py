@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.lab import Plan, Store, Study, grid, run, threshold
+from genscope.lab import Plan, Progress, Store, Study, grid, run, threshold
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class ToySearch(threshold.Search):
 
     axis: str = "sample_size"
     outcome: str = "solved"
+    trials: int = 40
 
 
 _next_round = getattr(threshold, "next_round", None)
@@ -30,7 +31,7 @@ def next_round(search: Any, counts: Mapping[int, tuple[int, int]]) -> dict[int, 
         return _next_round(search, counts)
     if not counts:
         return {4: 4, 16: 4, 64: 4}
-    if sum(trials for _, trials in counts.values()) >= 40:
+    if sum(trials for _, trials in counts.values()) >= search.trials:
         return None
     middle = min((size for size, (good, trials) in counts.items() if 2 * good >= trials), default=64)
     return {middle: 2, max(1, 3 * middle // 4): 3}
@@ -118,6 +119,10 @@ slow_stacked = stacked.replace(
 STUDIES = {study.name: study for study in (fixed, slow, search, stacked, slow_stacked)}
 
 
+def tell(now: Progress) -> None:
+    print(f"done {now.done}", flush=True)
+
+
 def main() -> None:
     """Run a toy study as a process of its own: `python -m tests.lab.toys NAME URL`.
 
@@ -127,7 +132,6 @@ def main() -> None:
     with Store(url, lease_seconds=600.0) as store:
         print("open", flush=True)
         input()  # until told to begin
-        tell = lambda now: print(f"done {now.done}", flush=True)  # noqa: E731
         summary = run(STUDIES[name], store=store, threads=2, progress=tell)
         print(f"computed {summary.computed}", flush=True)
 

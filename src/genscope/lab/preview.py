@@ -2,10 +2,12 @@
 
 Source: None (house design).
 Departures: None.
-Guarantee: trial counts are exact without a search; with one they cover the rounds that are known by now. The time is
-an estimate: the mean of the stored trials of the same point, or else of the study.
+Guarantee: trial counts are exact without a search; with one they cover the rounds that are known by now, and `most`
+is what the searches may ask for, failed trials aside. The time is an estimate: the mean of the stored trials of the
+same point, or else of the study.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
@@ -24,6 +26,8 @@ class Preview:
     stored: int
     exact: bool
     """False while a search may ask for more trials than these."""
+    most: int
+    """Trials if every unfinished search goes on to its limit."""
     seconds: float | None
     """For the missing trials among these, on the given threads, compilation aside; None without stored trials."""
 
@@ -42,21 +46,34 @@ def preview(
     selection = select(study, budget, where, seeds, seed)
     done = set() if store is None else store.done(study.name, study.revision)
     listed: list[Trial] = []
-    exact = True
+    most, exact = 0, True
     for point in selection.points:
-        for trials in rounds(study, selection, point, store.results if store else lambda _: {}):
-            listed += trials
-            if any(trial.id not in done for trial in trials):
-                exact = exact and selection.search is None
-                break
+        known, finished = _known(rounds(study, selection, point, store.results if store else lambda _: {}), done)
+        listed += known
+        if finished or selection.search is None:
+            most += len(known)
+        else:
+            most += max(len(known), selection.search.trials)
+            exact = False
     missing = [trial for trial in listed if trial.id not in done]
     return Preview(
         points=len(selection.points),
         trials=len(listed),
         stored=len(listed) - len(missing),
         exact=exact,
+        most=most,
         seconds=None if store is None else _seconds(study, store, missing, threads or default_threads()),
     )
+
+
+def _known(walk: Iterable[list[Trial]], done: set[str]) -> tuple[list[Trial], bool]:
+    """Trials of a point up to the first round that is not stored, and whether there is no such round."""
+    known: list[Trial] = []
+    for trials in walk:
+        known += trials
+        if any(trial.id not in done for trial in trials):
+            return known, False
+    return known, True
 
 
 def _seconds(study: Study, store: Store, missing: list[Trial], threads: int) -> float | None:
