@@ -10,6 +10,7 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,23 @@ def grid(**axes: Sequence[Scalar]) -> tuple[dict[str, Scalar], ...]:
     ({'context_length': 10, 'preset': 'tuned'}, {'context_length': 20, 'preset': 'tuned'})
     """
     return tuple(dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
+
+
+def within(**ranges: tuple[float, float | None]) -> Callable[[Point], None]:
+    """A check of points: each named axis lies between two numbers, or above one (None).
+
+    >>> within(context_length=(3, None))({"context_length": 2})
+    Traceback (most recent call last):
+    ValueError: context_length is at least 3. Choose such a value.
+    """
+
+    def check(point: Point) -> None:
+        for axis, (least, most) in ranges.items():
+            if axis in point and not (least <= float(point[axis]) <= (math.inf if most is None else most)):
+                allowed = f"is at least {least}" if most is None else f"lies between {least} and {most}"
+                raise ValueError(f"{axis} {allowed}. Choose such a value.")
+
+    return check
 
 
 def canonical(value: object) -> str:
@@ -68,7 +86,8 @@ class Study:
 
     `trial(key, **point)` is pure and returns named scalars and arrays. With `stacked`, the runner jits it, stacks
     it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
-    per seed as plain Python and jits what it likes inside.
+    per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
+    can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
     """
 
     name: str
@@ -85,6 +104,7 @@ class Study:
     stacked: bool = False
     batch: int = 4
     revision: int = 1
+    check: Callable[[Point], None] | None = None
 
     def plan(self, budget: str) -> Plan:
         """The plan of a budget; `standard` is the study's own points and seeds."""

@@ -6,6 +6,7 @@ Guarantee: exact; padded examples (weight 0) and the grouping of steps change no
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import equinox as eqx
@@ -59,6 +60,12 @@ def _advance(model, state, x, y, weight, rate, *, predict, loss, optimizer, step
     return model, state, losses
 
 
+@partial(jax.jit, static_argnames="optimizer")
+def begin(model: Model, *, optimizer: optax.GradientTransformation) -> tuple[Model, PyTree]:
+    """A copy of the model, since the chunks of a run give their buffers away, and the first state of the optimizer."""
+    return jax.tree.map(jnp.copy, model), optimizer.init(model)  # pyright: ignore[reportArgumentType]  # a pytree
+
+
 advance = jax.jit(_advance, static_argnames=("predict", "loss", "optimizer", "steps"), donate_argnums=(0, 1))
 
 
@@ -84,15 +91,13 @@ def fit(
     if steps < 1 or every < 1:
         raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
     weight = jnp.ones(len(x)) if weight is None else weight
-    model = jax.tree.map(jnp.copy, model)  # the chunks give their buffers away
-    state = optimizer.init(model)
-    rate_array: PyTree = jnp.asarray(rate, jnp.float32)
+    model, state = begin(model, optimizer=optimizer)
     losses: list[np.ndarray] = []
     taken, stopped, diverged = 0, False, False
     while taken < steps and not stopped and not diverged:
         size = min(every, steps - taken)
         model, state, chunk = advance(
-            model, state, x, y, weight, rate_array, predict=predict, loss=loss, optimizer=optimizer, steps=size
+            model, state, x, y, weight, jnp.float32(rate), predict=predict, loss=loss, optimizer=optimizer, steps=size
         )
         losses.append(np.asarray(chunk))
         taken += size

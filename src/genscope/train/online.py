@@ -17,7 +17,7 @@ import optax
 from jaxtyping import Array, Key
 
 from genscope.tasks import AbstractTask
-from genscope.train.fit import ADAM, Loss, Predict, by_example, updated
+from genscope.train.fit import ADAM, Loss, Predict, begin, by_example, updated
 from genscope.train.loss import correct
 
 
@@ -71,8 +71,7 @@ def online(
     """
     if min(batch_size, steps, every) < 1:
         raise ValueError(f"online got {batch_size=}, {steps=}, {every=}: each counts something. Give at least 1.")
-    model = jax.tree.map(jnp.copy, model)  # the chunks give their buffers away
-    state = optimizer.init(model)  # pyright: ignore[reportArgumentType]  # a module is a pytree
+    model, state = begin(model, optimizer=optimizer)
     losses, accuracies = [], []
     taken, reached, diverged = 0, False, False
     while taken < steps and not reached and not diverged:

@@ -5,8 +5,8 @@ Departures: None.
 Guarantee: at most half as many rows again as were asked for, above the smallest shape.
 """
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Float
 
 SMALLEST = 32
 
@@ -27,6 +27,6 @@ def padded_size(size: int) -> int:
     return power
 
 
-def example_weights(size: int, padded: int) -> Float[Array, " padded"]:
+def example_weights(size: int, padded: int) -> Float[np.ndarray, " padded"]:
     """1 for the first `size` examples, 0 for the padding."""
-    return (jnp.arange(padded) < size).astype(jnp.float32)
+    return (np.arange(padded) < size).astype(np.float32)

@@ -1,0 +1,10 @@
+"""All benchmarks, one after the other: `python -m benchmarks`."""
+
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get("XLA_FLAGS", "")
+
+from benchmarks import classifier_scaling, classifier_step, store, threshold_design
+
+for benchmark in (classifier_step, classifier_scaling, store, threshold_design):
+    benchmark.main()

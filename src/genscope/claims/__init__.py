@@ -1,0 +1,7 @@
+"""The claims table; an import line and a place in `ALL` are the registration."""
+
+from genscope.claims._base import Claim as Claim
+from genscope.claims._base import Part as Part
+from genscope.claims.edelman2022 import A4, A5, A6, A7
+
+ALL: tuple[Claim, ...] = (A4, A5, A6, A7)

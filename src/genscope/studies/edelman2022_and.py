@@ -1,0 +1,112 @@
+"""How many samples does a sparse AND need? The threshold against the context length, and at long contexts.
+
+Source: edelman2022, Figure 2.
+Departures: the threshold is estimated with an interval by an adaptive design instead of read off a grid; contexts
+reach beyond the paper's 800; training sets that fit several supports are redrawn at most 100 times.
+Guarantee: estimate; intervals at 95 % for each threshold.
+"""
+
+from typing import Any
+
+from jaxtyping import Array, Key
+
+from genscope.lab import Plan, Study, grid
+from genscope.lab.figure import Crossing, Line, Published, Reference, Success
+from genscope.lab.study import within
+from genscope.lab.threshold import Search
+from genscope.random import stream
+from genscope.studies._bit_training import draw_and, summary, train
+from genscope.tasks.uniqueness import ideal_sample_size, information_bound
+
+
+def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str) -> dict[str, Any]:
+    """Train one classifier on one sample of a 3-sparse AND; success is 100 % on 10,000 held-out examples."""
+    task = draw_and(stream(key, "support"), context_length=context_length, sample_size=sample_size)
+    run = train(
+        task,
+        sample_size=sample_size,
+        preset=preset,
+        init_key=stream(key, "init"),
+        data_key=stream(key, "data"),
+        stop=lambda model, steps, drawn, validation: validation.perfect(model),
+    )
+    return summary(run, success=run.fit.stopped)
+
+
+LENGTHS = (50, 100, 200, 400, 800)
+CROSSING = Crossing("sample_size", "success")
+CHECK = within(context_length=(3, None), sample_size=(1, None))
+LABELS = {
+    "context_length": "context length T",
+    "sample_size": "samples m",
+    "success": "share of trials that reach 100 %",
+    "preset": "preset",
+}
+_REFERENCE_LENGTHS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800)
+REFERENCES = (
+    Reference(
+        "ideal learner (20 % failure)",
+        _REFERENCE_LENGTHS,
+        [ideal_sample_size(context_length=length) for length in _REFERENCE_LENGTHS],
+    ),
+    Reference(
+        "information bound log₂ C(T, 3)",
+        _REFERENCE_LENGTHS,
+        [information_bound(context_length=length) for length in _REFERENCE_LENGTHS],
+    ),
+)
+
+FIGURES = (
+    Line(
+        title="Samples to learn a 3-sparse AND",
+        caption=(
+            "The sample size at which 80 % of training runs reach 100 % validation accuracy, with 95 % intervals, "
+            "against the context length on a logarithmic axis: a logarithmic law is a straight line here. "
+            "Arrows mark thresholds that the search only bounded from one side."
+        ),
+        source="edelman2022, Figure 2",
+        labels=LABELS,
+        x="context_length",
+        y=CROSSING,
+        by="preset",
+        log_x=True,
+        laws=("log", "power", "linear"),
+        references=REFERENCES,
+        published=(Published(300, 70, "EGKZ22, Fig. 2: about 70 at T = 300"),),
+    ),
+    Success(
+        title="Success against sample size",
+        caption=(
+            "Share of trials that reach 100 % validation accuracy, with Wilson intervals, the fitted monotone curve, "
+            "and the threshold where it crosses 80 %."
+        ),
+        source="edelman2022, Figure 2 (the curves behind each point)",
+        labels=LABELS,
+        where={"preset": "tuned"},
+        crossing=CROSSING,
+        panel="context_length",
+        log_x=True,
+    ),
+)
+
+STUDY = Study(
+    name="edelman2022-and",
+    title="How many samples does a sparse AND need?",
+    source="edelman2022, Figure 2",
+    trial=trial,
+    points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[50, 200], preset=["minGPT"])],
+    search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=600, batch=4, round=16),
+    budgets={
+        "quick": Plan(
+            grid(context_length=[50, 200, 800, 3200], preset=["tuned"]),
+            search=Search(lowest=16, highest=1000, start=70, width=0.12, trials=96, batch=4, round=16),
+        ),
+        "paper": Plan(
+            grid(context_length=range(100, 801, 100), preset=["tuned", "minGPT"]),
+            search=Search(lowest=16, highest=2000, start=70, width=0.05, trials=2000, batch=4, round=32),
+        ),
+    },
+    figures=FIGURES,
+    paired=frozenset({"preset"}),
+    check=CHECK,
+)

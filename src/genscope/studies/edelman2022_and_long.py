@@ -1,0 +1,130 @@
+"""Sparse AND at long contexts: whether the logarithm goes on, and what decides a trial there.
+
+Source: edelman2022, Figure 2 (T up to 800); longer contexts and the crossed design are ours.
+Departures: None beyond those of `edelman2022_and`.
+Guarantee: estimate; a few thresholds with wide intervals.
+"""
+
+from typing import Any
+
+import jax.random as jr
+from jaxtyping import Array, Key
+
+from genscope.lab import Plan, Study, grid
+from genscope.lab.figure import Line, Mean, Published, Success
+from genscope.lab.threshold import Search
+from genscope.random import stream
+from genscope.studies._bit_training import draw_and, summary, train
+from genscope.studies.edelman2022_and import CHECK, CROSSING, LABELS, REFERENCES, trial
+
+STUDY = Study(
+    name="edelman2022-and-long",
+    title="Sparse AND at long contexts",
+    source="edelman2022, Figure 2, continued",
+    trial=trial,
+    points=grid(context_length=[1600, 3200, 10_000], preset=["tuned"]),
+    search=Search(lowest=32, highest=1000, start=130, width=0.15, trials=160, batch=4, round=16),
+    budgets={
+        "quick": Plan(
+            grid(context_length=[3200], preset=["tuned"]),
+            search=Search(lowest=32, highest=1000, start=130, width=0.25, trials=48, batch=4, round=16),
+        ),
+        "paper": Plan(
+            grid(context_length=[1600, 3200, 10_000, 30_000, 100_000], preset=["tuned"]),
+            search=Search(lowest=32, highest=1000, start=130, width=0.15, trials=240, batch=4, round=16),
+        ),
+    },
+    figures=(
+        Line(
+            title="Samples to learn a 3-sparse AND at long contexts",
+            caption=(
+                "The threshold as in Figure 2 of the paper, for contexts beyond its range, with 95 % intervals. "
+                "A context at which the success rate levels off below 80 % has no threshold and is marked as such."
+            ),
+            source="edelman2022, Figure 2, continued",
+            labels=LABELS,
+            x="context_length",
+            y=CROSSING,
+            by="preset",
+            log_x=True,
+            laws=("log", "power", "linear"),
+            references=REFERENCES,
+            published=(Published(300, 70, "EGKZ22, Fig. 2: about 70 at T = 300"),),
+        ),
+        Success(
+            title="Success against sample size at long contexts",
+            caption="Share of trials that reach 100 % validation accuracy, with Wilson intervals and the fitted curve.",
+            source="edelman2022, Figure 2, continued",
+            labels=LABELS,
+            crossing=CROSSING,
+            panel="context_length",
+            log_x=True,
+        ),
+    ),
+    check=CHECK,
+)
+
+
+def crossed_trial(
+    key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str, initialisation: int, sample: int
+) -> dict[str, Any]:
+    """One cell of a crossed design: initialisation number `initialisation` meets support and data number `sample`."""
+    data_key = jr.fold_in(stream(key, "sample"), sample)
+    run = train(
+        draw_and(stream(data_key, "support"), context_length=context_length, sample_size=sample_size),
+        sample_size=sample_size,
+        preset=preset,
+        init_key=jr.fold_in(stream(key, "init"), initialisation),
+        data_key=data_key,
+        stop=lambda model, steps, drawn, validation: validation.perfect(model),
+    )
+    return summary(run, success=run.fit.stopped)
+
+
+SOURCES = Study(
+    name="edelman2022-and-sources",
+    title="Sparse AND: is it the initialisation or the data?",
+    source="edelman2022, Figure 2 (variance between trials)",
+    trial=crossed_trial,
+    points=grid(
+        context_length=[400, 800],
+        sample_size=[100],
+        preset=["tuned", "minGPT"],
+        initialisation=range(8),
+        sample=range(8),
+    ),
+    budgets={
+        "quick": Plan(
+            grid(context_length=[800], sample_size=[100], preset=["tuned"], initialisation=range(4), sample=range(4))
+        ),
+        "paper": Plan(
+            grid(
+                context_length=[800, 3200],
+                sample_size=[100, 150],
+                preset=["tuned", "minGPT"],
+                initialisation=range(16),
+                sample=range(16),
+            )
+        ),
+    },
+    figures=tuple(
+        Line(
+            title=f"Success by {word}",
+            caption=(
+                f"Share of successful trials for each {word}, over all numbers of the other; 95 % Wilson intervals. "
+                "If only the sample mattered, all initialisations would agree."
+            ),
+            source="edelman2022, Figure 2 (variance between trials)",
+            labels=LABELS
+            | {"initialisation": "initialisation number", "sample": "number of the sample (with support)"},
+            where={"context_length": 800},
+            x=axis,
+            y=Mean("success"),
+            by="preset",
+        )
+        for axis, word in (("initialisation", "initialisation"), ("sample", "sample"))
+    ),
+    paired=frozenset({"preset", "initialisation", "sample"}),
+    batch=1,
+    check=CHECK,
+)

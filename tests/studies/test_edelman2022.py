@@ -1,0 +1,105 @@
+"""Each study on a shrunken point: what a trial returns, and that its streams are separate."""
+
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.studies import ALL, edelman2022_and_long, edelman2022_attention, edelman2022_curves, edelman2022_parity
+from genscope.studies._bit_training import PRESETS, draw_and, settings, train
+from genscope.studies.edelman2022_and import trial
+
+KEY = jr.key(11)
+SMALL = {"context_length": 8, "sample_size": 30, "preset": "tuned"}
+
+
+def test_a_sparse_and_on_few_bits_is_learned_from_enough_samples():
+    records = [trial(jr.key(seed), context_length=8, sample_size=120, preset="tuned") for seed in range(4)]
+    assert sum(record["success"] for record in records) >= 3
+    for record in records:
+        assert record["identified"]
+        assert not record["diverged"]
+        assert record["success"] == (record["validation_accuracy"] == 1)
+        assert np.isfinite(record["training_loss"])
+
+
+def test_shuffled_labels_are_not_learned():
+    # the planted fault: the same sizes with labels that no function of the bits gives
+    task = draw_and(KEY, context_length=8, sample_size=120)
+    seen = []
+    train(
+        task,
+        sample_size=120,
+        preset="tuned",
+        init_key=KEY,
+        data_key=KEY,
+        shuffle_labels=True,
+        stop=lambda model, steps, drawn, validation: seen.append(validation.perfect(model)) or steps >= 100,
+    )
+    assert not any(seen)
+
+
+def test_a_trial_repeats_itself():
+    assert trial(KEY, **SMALL) == trial(KEY, **SMALL)
+
+
+def test_crossed_design_separates_initialisation_and_sample():
+    cells = {
+        (i, s): edelman2022_and_long.crossed_trial(KEY, **SMALL, initialisation=i, sample=s)
+        for i in (0, 1)
+        for s in (0, 1)
+    }
+    losses = {cell: record["training_loss"] for cell, record in cells.items()}
+    assert len(set(losses.values())) == 4
+    assert cells[0, 0]["rejected_draws"] == cells[1, 0]["rejected_draws"]  # the same data
+
+
+def test_curves_are_written_down_at_every_evaluation():
+    record = edelman2022_curves.trial(KEY, **SMALL)
+    steps = settings("tuned").steps
+    assert record["curve_steps"] == list(range(10, steps + 1, 10))
+    assert len(record["validation_curve"]) == len(record["training_curve"]) == len(record["curve_steps"])
+    assert record["success"] == (max(record["validation_curve"]) == 1)
+
+
+def test_attention_record_is_consistent():
+    record = edelman2022_attention.trial(KEY, context_length=32, sample_size=60, preset="tuned")
+    assert record["attention_best"].shape == record["attention_mean"].shape == (40, 32)
+    assert record["best_mass"] == pytest.approx(record["mass_by_head"].max())
+    assert record["mean_mass"] == pytest.approx(record["mass_by_head"].mean())
+    assert record["on_support"] == (tuple(record["top_positions"]) == edelman2022_attention.SUPPORT)
+
+
+def test_parity_record_marks_the_transition():
+    record = edelman2022_parity.trial(KEY, context_length=4, rate=1e-3, budget=400)
+    assert record["success"]
+    assert record["accuracy"] == 1
+    assert record["last_high"] < record["first_low"] < record["steps"]
+    assert len(record["loss_curve"]) == -(-record["steps"] // 5)
+
+
+def test_parity_without_enough_steps_is_censored():
+    record = edelman2022_parity.trial(KEY, context_length=10, rate=3e-4, budget=25)
+    assert not record["success"]
+    assert record["first_low"] is None
+    assert record["steps"] == 25
+
+
+@pytest.mark.parametrize(
+    ("point", "advice"),
+    [
+        ({"context_length": 2}, "Shorten the support or lengthen the context"),
+        ({"sample_size": 0}, "Give 1 or more"),
+        ({"preset": "minGTP"}, "presets are tuned, minGPT"),
+    ],
+)
+def test_impossible_points_are_refused(point, advice):
+    with pytest.raises(ValueError, match=advice):
+        trial(KEY, **(SMALL | point))
+
+
+def test_studies_have_distinct_names_and_known_presets():
+    assert len({study.name for study in ALL}) == len(ALL)
+    for study in ALL:
+        for budget in ("quick", "standard", "paper"):
+            for point in study.plan(budget).points:
+                assert point.get("preset", "tuned") in PRESETS
