@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from genscope.lab import scaling
 from genscope.lab.figure import (
+    LAWS,
     Crossing,
     Curves,
     Figure,
@@ -81,6 +83,16 @@ def test_a_line_needs_a_reduction():
     line.__dict__.update(FIGURES[1].__dict__, y="gap")
     with pytest.raises(TypeError, match=r"got y='gap'.*Write y=Mean\('value'\)"):
         line.__post_init__()
+
+
+@pytest.mark.parametrize(("y", "laws"), [(Mean("gap"), ["log"]), (Crossing("m", "solved"), ["log", "cubic"])])
+def test_laws_are_known_ones_for_thresholds(y, laws):
+    with pytest.raises(ValueError, match=r"log, power, linear can be fitted, and to thresholds. Choose among them"):
+        Line("length", y, laws=laws, **SAID)
+
+
+def test_laws_are_those_that_can_be_fitted():
+    assert set(LAWS) == set(scaling.FORMS)
 
 
 @pytest.mark.parametrize(("y", "by"), [("loss", None), ([], None), (["a", "b"], "preset")])

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+LAWS = ("log", "power", "linear")  # those of lab.scaling
 _TYPE = "$type"  # no axis and no record value can be called so: they are Python names
 
 
@@ -155,6 +156,11 @@ class Line(Figure):
             raise TypeError(
                 f"Line {self.title!r} got y={self.y!r}: y is a reduction of the records (Mean, Median, Smallest, "
                 "Crossing). Write y=Mean('value') for the mean of a value."
+            )
+        if self.laws and not (isinstance(self.y, Crossing) and {*self.laws} <= {*LAWS}):
+            raise ValueError(
+                f"Line {self.title!r} got laws={self.laws} for y={self.y!r}: {', '.join(LAWS)} can be fitted, and to "
+                "thresholds. Choose among them and let y be a Crossing, or leave the laws out."
             )
 
 

@@ -1,0 +1,284 @@
+"""Charts of the declared figures: numbers with their intervals in, SVG out.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; whatever a reduction hands over is drawn, a censored number as an arrow, a missing one as a cross.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from genscope.estimate import wilson
+from genscope.lab.figure import Crossing, Curves, Figure, Line, Mean, Median, Scatter, Smallest, Success
+from genscope.lab.scaling import Fits
+from genscope.report import words
+from genscope.report.arrays import Bundle
+from genscope.report.reduce import Mark, Rates, Series
+from genscope.report.svg import INK, MUTED, PAPER, SERIES, WIDTH, canvas, inline, styled
+
+_MARKERS = "osD^vP"
+_DASHES = ((0, (5, 2.5)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (9, 3)))
+
+
+def reduced_label(figure: Line) -> str:
+    """What the vertical axis of a line shows, in words."""
+    match figure.y:
+        case Crossing(axis, _, level):
+            return f"{figure.label(axis)} at which {100 * level:g} % succeed"
+        case Smallest(axis, _, level):
+            return f"smallest {figure.label(axis)} with {100 * level:g} % success"
+        case Median(value, _):
+            return f"{figure.label(value)}, median"
+        case Mean(value, _):
+            return figure.label(value)
+
+
+def _colour(number: int) -> str:
+    return SERIES[number % len(SERIES)]
+
+
+@styled
+def line(figure: Line, series: Sequence[Series], fits: Sequence[Fits | None], name: str, label: str) -> str:
+    """Marks with intervals, fitted laws, reference curves and published values against an axis."""
+    drawing = canvas(390)
+    axes = drawing.subplots()
+    _scales(axes, figure)
+    places = _places(series, log=figure.log_x)
+    for number, (each, fit) in enumerate(zip(series, fits, strict=True)):
+        _marks(axes, each, number, places[number], joined=fit is None or not fit.laws)
+        if fit is not None and fit.laws:
+            _laws(axes, figure, fit, number, each.name)
+    for reference, dashes in zip(figure.references, itertools.cycle(_DASHES), strict=False):
+        axes.plot(reference.x, reference.y, color=MUTED, linewidth=1.4, linestyle=dashes, label=reference.name)
+    for point in figure.published:
+        axes.plot(
+            *([point.x], [point.y], "*"),
+            **{"markersize": 13, "color": INK, "markerfacecolor": PAPER, "label": point.label, "zorder": 5},
+        )
+    axes.set_xlabel(figure.label(figure.x))
+    axes.set_ylabel(reduced_label(figure))
+    _ticks(axes, figure, [mark.x for each in series for mark in each.marks])
+    if not figure.log_y:
+        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
+    _legend(drawing, [axes], [mark for each in series for mark in each.marks])
+    return inline(drawing, name, label)
+
+
+@styled
+def scatter(figure: Scatter, series: Sequence[Series], name: str, label: str) -> str:
+    """One mark per trial."""
+    drawing = canvas(390)
+    axes = drawing.subplots()
+    _scales(axes, figure)
+    for number, (each, places) in enumerate(zip(series, _places(series, log=figure.log_x, apart=False), strict=True)):
+        _marks(axes, each, number, places, joined=False)
+    axes.set_xlabel(figure.label(figure.x))
+    axes.set_ylabel(figure.label(figure.y))
+    _ticks(axes, figure, [mark.x for each in series for mark in each.marks])
+    _legend(drawing, [axes], [mark for each in series for mark in each.marks])
+    return inline(drawing, name, label)
+
+
+@styled
+def success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> str:
+    """Success rates with Wilson intervals, the fitted curve, the level, and the threshold with its interval."""
+    drawing, panels = _panels([each.panel for each in rates], figure, figure.panel, height=190)
+    names = list(dict.fromkeys(each.name for each in rates))
+    for axes in panels.values():
+        axes.axhline(figure.crossing.level, color=MUTED, linewidth=1, linestyle=_DASHES[1])
+        axes.set_ylim(-0.04, 1.04)
+        axes.yaxis.set_major_locator(ticker.FixedLocator([0, 0.5, figure.crossing.level, 1]))
+        axes.yaxis.set_major_formatter(ticker.PercentFormatter(1, 0))
+        if figure.log_x:
+            _log_ticks(axes, "x")
+    for each in rates:
+        _rates(panels[each.panel], each, names.index(each.name))
+    drawing.supxlabel(figure.label(figure.crossing.axis), fontsize=12.5)
+    drawing.supylabel(figure.label(figure.crossing.outcome), fontsize=12.5)
+    _legend(drawing, panels.values())
+    return inline(drawing, name, label)
+
+
+def _rates(axes: Axes, each: Rates, number: int) -> None:
+    colour, found = _colour(number), each.threshold
+    shares = [won / n for won, n in zip(each.successes, each.trials, strict=True)]
+    ends = [wilson(won, n) for won, n in zip(each.successes, each.trials, strict=True)]
+    if found.size is not None:
+        low, high = found.low or min(each.sizes), found.high or max(each.sizes)
+        axes.axvspan(low, high, color=colour, alpha=0.14, linewidth=0)
+        axes.axvline(found.size, color=colour, linewidth=1)
+    sizes = np.geomspace(min(each.sizes), max(each.sizes), 80)
+    axes.plot(sizes, found.probability(sizes), color=colour, linewidth=1.4)
+    axes.vlines(each.sizes, *zip(*ends, strict=True), color=colour, linewidth=1.1)
+    axes.plot(each.sizes, shares, _MARKERS[number % 6], color=colour, markersize=4.5, label=each.name)
+    shown, ends = words.measured(found.size, found.low, found.high)
+    told = f"{shown} {ends}" if found.size is not None else "no threshold" if found.state == "plateau" else ends
+    spot = {"xy": (1, 0.06 + 0.13 * number), "xycoords": "axes fraction", "ha": "right"}
+    axes.annotate(told, **spot, color=colour, fontsize=11)
+
+
+@styled
+def curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) -> str:
+    """Every run thin, the median bold, named levels; a cross where a run stopped being a number."""
+    drawing, panels = _panels([each.facet for each in bundles], figure, figure.facet, height=270, columns=2)
+    names = list(dict.fromkeys(each.name for each in bundles))
+    for each in bundles:
+        axes, colour = panels[each.facet], _colour(names.index(each.name))
+        for x, y in each.curves:
+            if len(each.curves) > 1:
+                axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.45)
+            ended = np.flatnonzero(~np.isfinite(y))
+            if ended.size and ended[0] > 0:
+                axes.plot(x[ended[0] - 1], y[ended[0] - 1], "x", color=colour, markersize=7, markeredgewidth=1.8)
+        axes.plot(*each.median, color=colour, linewidth=2.2, label=each.name)
+    for axes in panels.values():
+        axes.margins(x=0.02)
+        if figure.log_x:
+            _log_ticks(axes, "x")
+        axes.xaxis.set_major_formatter(_plain)
+        for level in figure.levels:
+            axes.axhline(level.y, color=MUTED, linewidth=1, linestyle=_DASHES[1])
+            spot = {"xy": (1, level.y), "xycoords": axes.get_yaxis_transform()}
+            shift = {"xytext": (-2, 4), "textcoords": "offset points", "ha": "right"}
+            axes.annotate(level.label, **spot, **shift, color=MUTED, fontsize=11)
+    drawing.supxlabel(figure.label(figure.x), fontsize=12.5)
+    drawing.supylabel(figure.quantity, fontsize=12.5)
+    _legend(drawing, panels.values())
+    return inline(drawing, name, label)
+
+
+def _laws(axes: Axes, figure: Line, fit: Fits, number: int, name: str) -> None:
+    """The best law with the band of its interval; its rivals dashed, with what they are behind."""
+    low, high = min(fit.lengths), max(fit.lengths)
+    lengths = np.geomspace(low, high, 60) if figure.log_x else np.linspace(low, high, 60)
+    prefix = f"{name}: " if name else ""
+    for law, dashes in zip(sorted(figure.laws, key=lambda law: law != fit.best), ("-", *_DASHES), strict=False):
+        sizes, least, most = zip(*(fit.laws[law].predict(length) for length in lengths), strict=True)
+        if law == fit.best:
+            axes.fill_between(lengths, least, most, color=_colour(number), alpha=0.13, linewidth=0)
+        behind = "best fit" if law == fit.best else f"{fit.lead(str(fit.best), law):.1f} behind"
+        look = {"linewidth": 1.5 if law == fit.best else 1.1, "linestyle": dashes}
+        axes.plot(lengths, sizes, color=_colour(number), label=f"{prefix}{law} law, {behind}", **look)
+
+
+def _panels(
+    values: Sequence[Any], figure: Figure, column: str | None, *, height: float, columns: int = 3
+) -> tuple[Canvas, dict[Any, Axes]]:
+    """Small axes side by side, one per distinct value, with common scales."""
+    distinct = list(dict.fromkeys(values))
+    columns = min(columns, len(distinct))
+    rows = -(-len(distinct) // columns)
+    drawing = canvas(rows * height * (1.4 if len(distinct) == 1 else 1) + 50)
+    every = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in every[len(distinct) :]:
+        axes.set_visible(False)
+    for axes, value in zip(every, distinct, strict=False):
+        axes.tick_params(labelbottom=True)
+        if column is not None:
+            axes.set_title(f"{figure.label(column)} = {_plain(value) if isinstance(value, int | float) else value}")
+    return drawing, dict(zip(distinct, every, strict=False))
+
+
+def _marks(axes: Axes, series: Series, number: int, places: Sequence[float], *, joined: bool) -> None:
+    """A bar from end to end of each interval; hollow where no interval is known; an arrow on an open side."""
+    colour, shape = _colour(number), _MARKERS[number % len(_MARKERS)]
+    at = list(zip(places, series.marks, strict=True))
+    shown = [(x, mark.y, mark) for x, mark in at if mark.y is not None]
+    if joined:
+        known = [(x, y) for x, y, mark in shown if mark.state == "measured"]
+        axes.plot([x for x, _ in known], [y for _, y in known], color=colour, linewidth=1.2, alpha=0.5)
+    for x, y, mark in shown:
+        ends = [end for end in (mark.low, y, mark.high) if end is not None]
+        axes.plot([x, x], [min(ends), max(ends)], color=colour, linewidth=1.6, solid_capstyle="butt")
+        solid = mark.state == "measured" and len(ends) > 1
+        axes.plot([x], [y], shape, color=colour, markersize=7, markerfacecolor=colour if solid else PAPER)
+        if mark.state == "above" or (mark.high is None and mark.low is not None):
+            _arrow(axes, x, max(ends), +1, colour)
+        if mark.state == "below" or (mark.low is None and mark.high is not None):
+            _arrow(axes, x, min(ends), -1, colour)
+    axes.plot([], [], shape, color=colour, markersize=7, label=series.name)
+    for x in (x for x, mark in at if mark.y is None):
+        edge = axes.get_xaxis_transform()
+        axes.plot([x], [0.97 - 0.05 * number], "x", color=colour, markersize=8, markeredgewidth=2, transform=edge)
+
+
+def _arrow(axes: Axes, x: float, y: float, way: int, colour: str) -> None:
+    axes.annotate(
+        *("", (x, y), (0, 26 * way), "data", "offset points"),
+        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0},
+    )
+
+
+def _places(series: Sequence[Series], *, log: bool, apart: bool = True) -> list[list[float]]:
+    """Where the marks of each series stand: at their numbers, or words at 0, 1, ...; series a little apart."""
+    rank: dict[Any, Any] = {
+        word: place for place, word in enumerate(_words([mark.x for each in series for mark in each.marks]))
+    }
+    plain = [
+        [float(rank.get(mark.x, math.nan if mark.x is None else mark.x)) for mark in each.marks] for each in series
+    ]
+    known = [x for row in plain for x in row if math.isfinite(x) and (x > 0 or not log)] or [1.0]
+    gap = 0.012 * apart * (math.log(max(known) / min(known)) if log else max(known) - min(known))
+    shifts = [gap * (number - (len(series) - 1) / 2) for number in range(len(series))]
+    return [[x * math.exp(shift) if log else x + shift for x in row] for row, shift in zip(plain, shifts, strict=True)]
+
+
+def _words(values: Sequence[Any]) -> list[str]:
+    """The distinct values in order, if they are words."""
+    return list(dict.fromkeys(value for value in values if isinstance(value, str)))
+
+
+def _scales(axes: Axes, figure: Line | Scatter) -> None:
+    if figure.log_x:
+        _log_ticks(axes, "x")
+    if figure.log_y:
+        _log_ticks(axes, "y")
+
+
+def _log_ticks(axes: Axes, which: Literal["x", "y"]) -> None:
+    """A logarithmic axis with ticks at 1, 2, 5, 10, ..., written as plain numbers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(_plain)
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _plain(value: float, _: float | None = None) -> str:
+    return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
+
+
+def _ticks(axes: Axes, figure: Line | Scatter, values: Sequence[Any]) -> None:
+    """Ticks in plain numbers, at the measured values if these are few and whole."""
+    named = _words(values)
+    distinct = [] if named else sorted({value for value in values if value is not None})
+    if named:
+        axes.set_xticks(range(len(named)), named)
+    else:
+        if 3 <= len(distinct) <= 10 and (figure.log_x or all(isinstance(value, int) for value in distinct)):
+            axes.xaxis.set_major_locator(ticker.FixedLocator([float(value) for value in distinct]))
+        axes.xaxis.set_major_formatter(_plain)
+    axes.yaxis.set_major_formatter(_plain)
+
+
+def _legend(drawing: Canvas, panels: Iterable[Axes], marks: Sequence[Mark] = ()) -> None:
+    """Names above the drawing, in as many columns as their length allows."""
+    entries = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    named = {label: handle for handle, label in itertools.chain(*entries) if label}
+    if any(mark.state in ("above", "below") for mark in marks):
+        named["bounded on one side only"] = Line2D([], [], color=MUTED, marker="^", linestyle="")
+    if any(mark.y is None for mark in marks):
+        named["no number (see below)"] = Line2D([], [], color=MUTED, marker="x", markeredgewidth=2, linestyle="")
+    if named:
+        columns = max(1, min(4, int(WIDTH / (6.8 * max(map(len, named)) + 50))))
+        drawing.legend(list(named.values()), list(named), loc="outside upper left", ncols=columns)
+        rows = -(-len(named) // columns)
+        drawing.set_figheight(drawing.get_figheight() + 18 * rows / 72)  # the axes keep their height

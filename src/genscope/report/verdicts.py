@@ -1,0 +1,71 @@
+"""Rows of the claims table, from the verdicts of a store.
+
+Source: product.md, Section 4.
+Departures: None.
+Guarantee: exact; a verdict is shown as it was stored.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from genscope.report import words
+
+VERDICTS = ("holds", "fails", "undecided")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One question inside a claim."""
+
+    statement: str
+    verdict: str
+    numbers: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim, its verdict, and what the verdict rests on."""
+
+    id: str
+    statement: str
+    source: str
+    verdict: str
+    numbers: Sequence[tuple[str, str]]
+    rule: str
+    parts: Sequence[Part]
+    departures: Sequence[str]
+    budget: str
+    time: str
+
+
+def claims(stored: Sequence[Mapping[str, Any]]) -> list[Claim]:
+    """The claims of `Store.verdicts()`, in the order of their ids (A2 before A10)."""
+    return sorted((_claim(row) for row in stored), key=lambda claim: words.natural(claim.id))
+
+
+def tally(listed: Sequence[Claim]) -> list[tuple[str, int]]:
+    """How many claims have each verdict, verdicts that occur only."""
+    found = [claim.verdict for claim in listed]
+    return [(word, found.count(word)) for word in (*VERDICTS, *sorted({*found} - {*VERDICTS})) if word in found]
+
+
+def _claim(row: Mapping[str, Any]) -> Claim:
+    facts = {"id": row["claim"], "budget": row["budget"], **row["verdict"]}
+    parts = [Part(part["statement"], part["decision"], _numbers(part["numbers"])) for part in facts.get("parts") or ()]
+    return Claim(
+        id=facts["id"],
+        statement=facts.get("statement", ""),
+        source=facts.get("source", ""),
+        verdict=facts.get("verdict", "undecided"),
+        numbers=[] if parts else _numbers(facts.get("numbers") or {}),  # the parts repeat them
+        rule=facts.get("rule", ""),
+        parts=parts,
+        departures=facts.get("departures") or [],
+        budget=facts["budget"],
+        time=words.duration(facts["seconds"]) if "seconds" in facts else "",
+    )
+
+
+def _numbers(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(name.replace("_", " "), words.value(value)) for name, value in found.items()]

@@ -1,0 +1,100 @@
+"""Numbers and facts in words, for tables and captions.
+
+Source: None (house design).
+Departures: Three significant digits; the store keeps all.
+Guarantee: exact up to rounding; what is not a number says so.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_THIN = "\u202f"
+
+
+def number(value: Any) -> str:
+    """A scalar in at most three significant digits, thousands apart.
+
+    >>> number(0.012345), number(70.4), number(3), number(float("nan")), number(True), number(None)
+    ('0.0123', '70.4', '3', 'not a number', 'yes', 'unknown')
+    """
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if isinstance(value, int) or abs(value) >= 100:
+        return f"{value:,.0f}".replace(",", _THIN).replace("-", "−") if abs(value) < 1e7 else _power(value)
+    if value != 0 and abs(value) < 1e-3:
+        return _power(value)
+    return f"{value:.3g}".replace("-", "−")
+
+
+def _power(value: float) -> str:
+    digits, _, exponent = f"{value:.2e}".partition("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{digits.rstrip('0').rstrip('.')}·10{raised}".replace("-", "−")
+
+
+def measured(value: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """A number and its interval, one of whose sides may be open, both as fine as the interval is wide.
+
+    >>> measured(99.43, 87.31, 113.2), measured(0.5, 0.4871, 0.5129), measured(3.14159, None, None)
+    (('99', '[87, 113]'), ('0.500', '[0.487, 0.513]'), ('3.14', 'unknown'))
+    >>> measured(None, 3.0, None), measured(None, None, 4.0)
+    (('none', 'at least 3'), ('none', 'at most 4'))
+    """
+    if low is not None and high is not None and 0 < high - low < math.inf and max(abs(low), abs(high)) < 1e7:
+        digits = max(0, 1 - math.floor(math.log10(high - low)))
+        shown, least, most = (
+            f"{each:,.{digits}f}".replace(",", _THIN).replace("-", "−") if each is not None else "none"
+            for each in (value, low, high)
+        )
+        return shown, f"[{least}, {most}]"
+    shown = "none" if value is None else number(value)
+    if low is None and high is None:
+        return shown, "unknown"
+    if low is None or high is None:
+        return shown, f"at least {number(low)}" if high is None else f"at most {number(high)}"
+    return shown, f"[{number(low)}, {number(high)}]"
+
+
+def value(thing: Any) -> str:
+    """A stored value of any shape in one line.
+
+    >>> value([1, 2.5]), value({"low": 1, "high": 2}), value("as it is")
+    ('[1, 2.5]', 'low 1, high 2', 'as it is')
+    """
+    if isinstance(thing, Mapping):
+        return ", ".join(f"{name} {value(part)}" for name, part in thing.items())
+    if isinstance(thing, list | tuple):
+        return f"[{', '.join(value(part) for part in thing)}]"
+    return number(thing) if isinstance(thing, bool | int | float | None) else str(thing)
+
+
+def duration(seconds: float) -> str:
+    """A time span in its two largest units.
+
+    >>> duration(0.25), duration(75), duration(7300)
+    ('0.25 s', '1 min 15 s', '2 h 1 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def natural(text: str) -> list[tuple[int, int | str]]:
+    """A key that sorts numbers inside texts by value.
+
+    >>> sorted(["A10", "A2", "A1"], key=natural)
+    ['A1', 'A2', 'A10']
+    """
+    return [(0, int(part)) if part.isdecimal() else (1, part) for part in re.split(r"([0-9]+)", text) if part]

@@ -1,0 +1,150 @@
+"""Drawings: well-formed, repeatable, themed, and with a mark for everything that was handed over."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel, Published, Reference, Scatter
+from genscope.report import charts, svg
+from genscope.report.arrays import Bundle
+from genscope.report.heatmap import heatmap
+from genscope.report.reduce import Mark, Series
+
+SAID = {"title": "A title", "caption": "What one sees."}
+MARKS = (
+    Mark(10, 5.0, 4.0, 6.0, 20),
+    Mark(20, 7.0, None, None, 1),
+    Mark(40, 9.0, 9.0, None, 20, "above"),
+    Mark(80, 2.0, None, 2.0, 20, "below"),
+    Mark(160, None, None, None, 20, "none", words="levels off"),
+)
+
+
+def line(marks=MARKS, name="figure", label="A label", **settings) -> str:
+    figure = Line("length", Mean("gap"), **settings, **SAID)
+    return charts.line(figure, [Series("first", tuple(marks))], [None], name, label)
+
+
+def test_a_drawing_is_well_formed_and_repeatable():
+    drawn = line(references=[Reference("bound", [10, 160], [1, 2])], published=[Published(30, 6, "a paper")])
+    assert ET.fromstring(drawn).tag == "svg"
+    assert drawn == line(references=[Reference("bound", [10, 160], [1, 2])], published=[Published(30, 6, "a paper")])
+    for word in ("first", "bound", "a paper", "length", "gap"):
+        assert f">{word}</text>" in drawn
+
+
+def test_ids_belong_to_the_figure():
+    one, other = (set(re.findall(r' id="([^"]+)"', line(name=name))) for name in ("one", "other"))
+    assert one
+    assert all(found.startswith("one-") for found in one)
+    assert not one & other
+
+
+def test_colours_are_the_pages_own():
+    drawn = line()
+    assert "var(--series-1, #0067a5)" in drawn
+    bare = re.sub(r"var\(--[a-z0-9-]+, #[0-9a-f]{6}\)", "", drawn)
+    assert not re.search(r"#[0-9a-f]{6}", bare)
+    assert "font-family" not in drawn
+    assert "<style" not in drawn
+    assert "metadata" not in drawn
+
+
+def test_no_mark_is_left_out():
+    """Every state has its sign, and the legend explains the signs that occur."""
+    full = line()
+    assert "bounded on one side only" in full
+    assert "no number (see below)" in full
+    plain = line(MARKS[:2])
+    assert "one side" not in plain
+    assert "no number" not in plain
+
+    def signs(marks) -> int:
+        return len(ET.fromstring(line(marks)).findall(".//use"))
+
+    # Without legend entries of their own and with ticks in place, one more mark is at least one more sign.
+    doubled = (*MARKS[:2], Mark(20, 6.0, 5.5, 6.5, 9))
+    assert signs(doubled) == signs(MARKS[:2]) + 1
+
+
+@pytest.mark.parametrize("word", ["a $ b", "<b>&amp;", "x\x00y", "日本", "$\\frac{1}{2}$", "–½≤"])
+def test_any_words_may_be_labels(word):
+    figure = Line("length", Mean("gap"), labels={"length": word}, **SAID)
+    drawn = charts.line(figure, [Series(word, MARKS)], [None], "figure", word)
+    shown = [element.text for element in ET.fromstring(drawn).iter("text")]
+    assert word.replace("\x00", "\ufffd") in shown
+    assert ET.fromstring(drawn).get("aria-label") == word.replace("\x00", "\ufffd")
+
+
+def test_words_may_stand_on_the_horizontal_axis():
+    drawn = line([Mark("rnn", 1.0, 0.5, 1.5, 5), Mark("transformer", 2.0, 1.5, 2.5, 5)])
+    assert ">transformer</text>" in drawn
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_one_point_alone_is_drawn(log):
+    assert ">50</text>" in line([Mark(50, 2.0, 1.0, 3.0, 5)], log_x=log, log_y=log)
+
+
+def test_scatter_keeps_what_is_no_number():
+    figure = Scatter("degree", "gap", **SAID)
+    marks = (
+        Mark(1, 0.5, 0.4, 0.6, 1),
+        Mark(2, None, None, None, 1, "none", 1),
+        Mark(None, None, None, None, 1, "none", 1),
+    )
+    drawn = charts.scatter(figure, [Series("", marks)], "figure", "label")
+    assert "no number (see below)" in drawn
+
+
+def test_a_curve_that_stops_being_a_number_gets_a_cross():
+    steps = np.array([0.0, 1.0, 2.0])
+    good, bad = np.array([3.0, 2.0, 1.0]), np.array([3.0, np.nan, np.nan])
+
+    def draw(*values) -> int:
+        bundle = Bundle(None, "", tuple((steps, value) for value in values), (steps, good), 0, 0)
+        drawn = charts.curves(Curves("step", ["loss"], "loss", **SAID), [bundle], "figure", "label")
+        return len(ET.fromstring(drawn).findall(".//use"))
+
+    assert draw(good, bad) == draw(good, good) + 1
+    assert draw(bad) == draw(good) + 1
+
+
+def test_a_heat_map_covers_every_cell_that_is_not_zero():
+    """The area of each shade, by the shoelace formula, is the number of its cells."""
+    figure = Heatmap([Panel("best", "best head")], "example", "position", **SAID)
+    matrix = np.array([[1.0, 1.0, 0.0, -1.0], [0.5, 1.0, np.nan, 1.0]])
+    root = ET.fromstring(heatmap(figure, [matrix], [1], "figure", "label"))
+    areas: dict[tuple[str, str], float] = {}
+    for path in root.iter("path"):
+        found = re.search(r"fill: var\(--series-(\d)[^;]*(?:; opacity: ([0-9.]+))?", path.get("style", ""))
+        if found:
+            colour, shade = found[1], found[2] or "1"
+            rings = [
+                np.array(re.findall(r"(-?[0-9.]+) (-?[0-9.]+)", ring), float) for ring in path.get("d", "").split("z")
+            ]
+            area = sum(
+                abs(np.sum(r[:, 0] * np.roll(r[:, 1], -1) - r[:, 1] * np.roll(r[:, 0], -1))) / 2
+                for r in rings
+                if len(r)
+            )
+            areas.setdefault((colour, shade), area)  # the first is the map, the second the scale beside it
+    whole, half, negative = areas["1", "1"], areas["1", "0.5"], areas["2", "1"]
+    assert whole / half == pytest.approx(4, rel=1e-3)
+    assert negative / half == pytest.approx(1, rel=1e-3)
+
+
+def test_an_empty_map_and_a_map_of_nothing_but_holes():
+    figure = Heatmap([Panel("best", "best head")], "example", "position", **SAID)
+    for matrix in (np.zeros((2, 2)), np.full((2, 2), np.nan)):
+        assert ET.fromstring(heatmap(figure, [matrix], [], "figure", "label")).tag == "svg"
+
+
+def test_every_series_has_its_own_colour_and_shape():
+    assert len(set(svg.SERIES)) == len(svg.SERIES)
+    figure = Line("length", Mean("gap"), **SAID)
+    many = [Series(str(number), MARKS[:1]) for number in range(9)]
+    drawn = charts.line(figure, many, [None] * 9, "figure", "label")
+    assert all(f"--series-{number}" in drawn for number in range(1, 7))
