@@ -62,6 +62,14 @@ def test_early_stop_and_the_start_is_left_alone():
     assert not START.weight.any()
 
 
+def test_a_loss_below_the_floor_ends_the_run():
+    free = fit(START, X, Y, loss=squared, rate=0.05, steps=200, every=10)
+    ended = fit(START, X, Y, loss=squared, rate=0.05, steps=200, every=10, floor=0.5)
+    assert ended.settled
+    assert not free.settled
+    assert free.losses[ended.steps - 1] < 0.5 <= free.losses[ended.steps - 11]
+
+
 def test_divergence_ends_the_run_and_is_recorded():
     fitted = fit(
         START, X, Y, loss=squared, optimizer=optax.sgd(1.0), rate=1e30, steps=50, every=5, stop=lambda *_: True

@@ -52,3 +52,12 @@ def test_nan_is_never_right():
 def test_sizes_must_be_whole_chunks():
     with pytest.raises(ValueError, match="multiple"):
         validation(size=150, chunk=100)
+
+
+def test_accuracy_on_other_examples_ignores_the_padding():
+    held_out = validation(size=200, chunk=100)
+    for size in (30, 100, 250):
+        examples = TASK.sample(jr.key(size), size)
+        pattern = np.asarray(examples.x[0]).astype(int) @ (2 ** np.arange(8))
+        share = np.mean(np.asarray(examples.x).astype(int) @ (2 ** np.arange(8)) == pattern)
+        assert held_out.accuracy_on(Rule(jnp.array(pattern, jnp.int32)), examples) == pytest.approx(1 - share)

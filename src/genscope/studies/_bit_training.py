@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -22,7 +21,7 @@ from genscope.models.bit_classifier import MINGPT, TUNED, BitClassifier, Initial
 from genscope.random import stream
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
-from genscope.train import ADAM, Fit, Validation, correct, cross_entropy, fit
+from genscope.train import ADAM, Fit, Validation, cross_entropy, fit
 from genscope.train.padding import example_weights, padded_size
 
 
@@ -33,11 +32,12 @@ class Preset:
     initialisation: Initialisation
     optimizer: optax.GradientTransformation = ADAM
     rate: float = 1e-3
-    steps: int = 300
+    steps: int = 600
 
 
 # Gradients of position embeddings are of order 1/T; with the larger epsilon they move in proportion to what they say
 # (docs/decisions.md).
+FLOOR = 0.003  # nats; a run that fits its sample this well has no gradient left to change its mind
 PRESETS = {"tuned": Preset(TUNED, optimizer=optax.adam(1.0, eps=1e-5)), "minGPT": Preset(MINGPT)}
 
 
@@ -71,26 +71,23 @@ class Run(NamedTuple):
         """The trained classifier."""
         return self.fit.model  # pyright: ignore[reportReturnType]  # fit returns the class it was given
 
-    def training_accuracy(self, model: BitClassifier) -> float:
-        """Share of the training examples that a model classifies rightly."""
-        return training_accuracy(model, self.drawn)
+
+DRAWN = 500  # examples drawn at once, of which a sample keeps the first: one compiled draw for all sizes
+CHEAP = 1000  # context length up to which a step costs little beside a compilation
 
 
-@eqx.filter_jit
-def _share_right(model: BitClassifier, x: Array, y: Array, weight: Array) -> Array:
-    return jnp.sum(correct(predict_bits(model, x), y) * weight) / jnp.sum(weight)
+def _capacity(sample_size: int, context_length: int) -> int:
+    """Rows that a sample is padded to: few shapes where steps are cheap, few rows where they are not."""
+    if context_length <= CHEAP:
+        return padded_size(sample_size, smallest=128, halfway=False)
+    return padded_size(sample_size)
 
 
-def _padded(drawn: UniqueDraw) -> tuple[Array, Array, Array]:
-    x, y = np.asarray(drawn.batch.x), np.asarray(drawn.batch.y)
-    padding = padded_size(len(y)) - len(y)
-    x, y = np.pad(x, ((0, padding), (0, 0))), np.pad(y, (0, padding))
-    return jnp.asarray(x), jnp.asarray(y), jnp.asarray(example_weights(len(y) - padding, len(y)))
-
-
-def training_accuracy(model: BitClassifier, drawn: UniqueDraw) -> float:
-    """Share of the training examples that a model classifies rightly."""
-    return float(_share_right(model, *_padded(drawn)))
+def _padded(examples: Batch, rows: int) -> tuple[Array, Array, Array]:
+    x, y = np.asarray(examples.x), np.asarray(examples.y)
+    padding = rows - len(y)
+    weight = example_weights(len(y), rows)
+    return jnp.asarray(np.pad(x, ((0, padding), (0, 0)))), jnp.asarray(np.pad(y, (0, padding))), jnp.asarray(weight)
 
 
 def train(
@@ -101,20 +98,22 @@ def train(
     init_key: Key[Array, ""],
     data_key: Key[Array, ""],
     stop: Callable[[BitClassifier, int, UniqueDraw, Validation], bool],
+    floor: float = FLOOR,
     shuffle_labels: bool = False,
 ) -> Run:
     """Draw a training set that identifies the support and fit the classifier to it, full batch.
 
-    `stop(model, steps, training set, validation)` is asked every ten steps. `shuffle_labels` plants a fault: the
+    `stop(model, steps, training set, validation)` is asked every ten steps; a training loss below `floor` ends the
+    run. `shuffle_labels` plants a fault: the
     labels are permuted, and whatever is learned then must not count as success.
     """
     chosen = settings(preset)
-    drawn = draw_unique(stream(data_key, "training"), task, sample_size, capacity=padded_size(sample_size))
+    drawn = draw_unique(stream(data_key, "training"), task, sample_size, capacity=max(DRAWN, sample_size))
     validation = Validation(task, key=stream(data_key, "validation"), predict=predict_bits)
     if shuffle_labels:
         permuted = jr.permutation(stream(data_key, "shuffle"), drawn.batch.y)
         drawn = drawn._replace(batch=Batch(drawn.batch.x, permuted))
-    x, y, weight = _padded(drawn)
+    x, y, weight = _padded(drawn.batch, _capacity(sample_size, task.context_length))
     fitted = fit(
         initial_model(init_key, task.context_length, chosen.initialisation),
         _indicators(x),
@@ -124,6 +123,7 @@ def train(
         steps=chosen.steps,
         rate=chosen.rate,
         optimizer=chosen.optimizer,
+        floor=floor,
         predict=BitClassifier.logits,
         stop=lambda model, steps: stop(model, steps, drawn, validation),
     )
@@ -146,7 +146,7 @@ def summary(run: Run, *, success: bool) -> dict[str, Any]:
         "success": success,
         "steps": run.fit.steps,
         "training_loss": run.fit.loss,
-        "training_accuracy": run.training_accuracy(run.model),
+        "training_accuracy": run.validation.accuracy_on(run.model, run.drawn.batch),
         "validation_accuracy": 1.0 if success else run.validation.screen(run.model),
         "diverged": run.fit.diverged,
         "rejected_draws": run.drawn.rejected,

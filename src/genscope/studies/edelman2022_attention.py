@@ -1,8 +1,8 @@
 """Where a trained head looks: attention on the relevant bits.
 
 Source: edelman2022, Figure 3 (right): T = 50, m = 300, support {5, 20, 30}.
-Departures: ten and more runs instead of one, each trained to its last step; the best head is shown beside the mean over
-heads, because heads that are not needed stay diffuse.
+Departures: ten and more runs instead of one, each trained until it has nothing left to learn; the best head is shown
+beside the mean over heads, because heads that are not needed stay diffuse.
 Guarantee: exact on 1,000 fresh examples.
 """
 
@@ -25,7 +25,7 @@ SHOWN = 40  # examples kept in the record, and drawn
 
 
 def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str) -> dict[str, Any]:
-    """Train to the last step on the AND of the paper's three positions and look at the attention of CLS."""
+    """Train on the AND of the paper's three positions until nothing is left to learn; look at the attention of CLS."""
     task = SparseAnd.at(SUPPORT, context_length=context_length)
     perfect_at: list[int] = []
 

@@ -8,6 +8,9 @@ Guarantee: exact; the final accuracy is over the whole cube.
 
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
@@ -15,11 +18,11 @@ from genscope.fourier import points as cube
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Curves, Level, Line, Median
 from genscope.lab.study import within
-from genscope.models.bit_classifier import MINGPT
+from genscope.models.bit_classifier import MINGPT, BitClassifier
 from genscope.random import stream
 from genscope.studies._bit_training import initial_model, predict_bits
 from genscope.tasks import SparseParity
-from genscope.train import cross_entropy, online
+from genscope.train import correct, cross_entropy, online
 
 BATCH, EVERY = 512, 25
 SETTLED = 0.02  # loss below which a run may end
@@ -29,11 +32,10 @@ HIGH, LOW = 0.6, 0.1  # loss before and after the transition
 def trial(key: Key[Array, ""], *, context_length: int, rate: float, budget: int) -> dict[str, Any]:
     """Learn a random 3-sparse parity from fresh batches; says when accuracy and loss passed their marks."""
     task = SparseParity.draw(stream(key, "support"), context_length=context_length, support_size=3)
-    inputs = cube(context_length).astype(bool)
-    labels = inputs[:, np.asarray(task.support)].sum(axis=1) % 2 == 1
+    inputs = jnp.asarray(cube(context_length).astype(bool))
 
     def everywhere(model) -> float:
-        return float(np.mean((np.asarray(predict_bits(model, inputs)) > 0) == labels))
+        return float(_accuracy(model, task, inputs))
 
     run = online(
         initial_model(stream(key, "init"), context_length, MINGPT),
@@ -59,6 +61,11 @@ def trial(key: Key[Array, ""], *, context_length: int, rate: float, budget: int)
         "loss_curve": run.losses[::5],
         "support": np.asarray(task.support),
     }
+
+
+@eqx.filter_jit
+def _accuracy(model: BitClassifier, task: SparseParity, x: Array) -> Array:
+    return jnp.mean(correct(predict_bits(model, x), jax.vmap(task.target)(x)))
 
 
 def _first(mask: np.ndarray) -> int | None:

@@ -7,7 +7,7 @@ Guarantee: exact; padded examples (weight 0) and the grouping of steps change no
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 Model = TypeVar("Model", bound=eqx.Module)
-Predict = Callable[[eqx.Module, Array], Array]
+Predict = Callable[[Any, Array], Array]  # of a model and a batch of inputs
 Loss = Callable[[Array, Array, Array], Array]
 
 ADAM = optax.adam(1.0)  # a rate multiplies its updates, so that sweeps over learning rates share one program
@@ -36,6 +36,7 @@ class Fit(NamedTuple):
     losses: np.ndarray  # before each step
     stopped: bool  # `stop` asked for the end
     diverged: bool  # a loss was not finite; training ended there
+    settled: bool  # a loss fell below the floor; training ended there
 
     @property
     def loss(self) -> float:
@@ -81,20 +82,22 @@ def fit(
     optimizer: optax.GradientTransformation = ADAM,
     predict: Predict = by_example,
     every: int = 10,
+    floor: float = 0.0,
     stop: Callable[[Model, int], bool] | None = None,
 ) -> Fit:
     """Train on all examples at once for at most `steps` steps.
 
-    After each chunk of `every` steps `stop(model, steps taken)` may end the run. Updates of the optimizer are
-    multiplied by `rate`, which is traced: a sweep over rates, labels or weights compiles once per shape.
+    After each chunk of `every` steps `stop(model, steps taken)` may end the run, and so does a loss below `floor`.
+    Updates of the optimizer are multiplied by `rate`, which is traced: a sweep over rates, labels or weights compiles
+    once per shape.
     """
     if steps < 1 or every < 1:
         raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
     weight = jnp.ones(len(x)) if weight is None else weight
     model, state = begin(model, optimizer=optimizer)
     losses: list[np.ndarray] = []
-    taken, stopped, diverged = 0, False, False
-    while taken < steps and not stopped and not diverged:
+    taken, stopped, diverged, settled = 0, False, False, False
+    while taken < steps and not (stopped or diverged or settled):
         size = min(every, steps - taken)
         model, state, chunk = advance(
             model, state, x, y, weight, jnp.float32(rate), predict=predict, loss=loss, optimizer=optimizer, steps=size
@@ -103,4 +106,5 @@ def fit(
         taken += size
         diverged = not np.isfinite(losses[-1]).all()
         stopped = not diverged and stop is not None and stop(model, taken)
-    return Fit(model, taken, np.concatenate(losses), stopped, diverged)
+        settled = not diverged and bool(losses[-1][-1] < floor)
+    return Fit(model, taken, np.concatenate(losses), stopped, diverged, settled)

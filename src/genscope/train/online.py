@@ -6,7 +6,7 @@ Guarantee: exact; the batch of a step depends on the key and the step's number a
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -33,7 +33,7 @@ class Online(NamedTuple):
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _advance(fixed, model, state):
+def _advance(fixed, model, state) -> Any:
     task, key, first, rate, size, predict, loss, optimizer, steps = fixed
 
     def step(carry, index):

@@ -10,10 +10,12 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
+from genscope.train.padding import example_weights
 
 
 @eqx.filter_jit
@@ -22,8 +24,8 @@ def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int) -> B
 
 
 @eqx.filter_jit
-def _count(model: eqx.Module, examples: Batch, predict: Callable[..., Array]) -> Array:
-    return correct(predict(model, examples.x), examples.y).sum()
+def _count(model: eqx.Module, examples: Batch, weight: Array, predict: Callable[..., Array]) -> Array:
+    return jnp.sum(correct(predict(model, examples.x), examples.y) * weight)
 
 
 class Validation:
@@ -41,7 +43,7 @@ class Validation:
 
     def _right(self, model: eqx.Module, index: int) -> int:
         examples = self._first if index == 0 else _draw(self.task, self.key, jnp.uint32(index), self.chunk)
-        return int(_count(model, examples, self.predict))
+        return int(_count(model, examples, jnp.ones(self.chunk), self.predict))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
@@ -54,3 +56,18 @@ class Validation:
     def perfect(self, model: eqx.Module) -> bool:
         """Whether every example is classified rightly; ends at the first chunk with a mistake."""
         return all(self._right(model, index) == self.chunk for index in range(self.size // self.chunk))
+
+    def accuracy_on(self, model: eqx.Module, examples: Batch) -> float:
+        """Accuracy on other examples, by the program that is compiled for the chunks."""
+        x, y = np.asarray(examples.x), np.asarray(examples.y)
+        right = 0
+        for start in range(0, len(y), self.chunk):
+            rows = slice(start, start + self.chunk)
+            missing = self.chunk - len(y[rows])
+            padded = Batch(
+                jnp.asarray(np.pad(x[rows], ((0, missing), *((0, 0),) * (x.ndim - 1)))),
+                jnp.asarray(np.pad(y[rows], (0, missing))),
+            )
+            weight = jnp.asarray(example_weights(self.chunk - missing, self.chunk))
+            right += int(_count(model, padded, weight, self.predict))
+        return right / len(y)

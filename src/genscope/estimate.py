@@ -1,0 +1,80 @@
+"""Numbers with their uncertainty: means with standard errors, shares with intervals, the bootstrap.
+
+Source: Wilson 1927; Clopper and Pearson 1934; Efron 1979.
+Departures: None.
+Guarantee: Clopper–Pearson intervals cover at least at their level; Wilson's and the bootstrap's nearly so.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A Monte Carlo mean and its standard error."""
+
+    mean: float
+    sem: float
+
+    @classmethod
+    def of(cls, samples: np.ndarray) -> "Estimate":
+        """Mean of independent samples; the standard error needs two.
+
+        >>> Estimate.of(np.array([1.0, 2.0, 3.0]))
+        Estimate(mean=2.0, sem=0.5773502691896258)
+        """
+        samples = np.asarray(samples, float)
+        if samples.ndim != 1 or len(samples) < 2:
+            raise ValueError(
+                f"Estimate.of got an array of shape {samples.shape}: a standard error needs a list of at least two "
+                "samples. Draw more, or flatten them."
+            )
+        return cls(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(len(samples))))
+
+    def __str__(self) -> str:
+        """Mean ± standard error."""
+        return f"{self.mean:.4g} ± {self.sem:.2g}"
+
+
+def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a share: near its level on average, never outside [0, 1]."""
+    _check(successes, trials, confidence)
+    found = stats.binomtest(successes, trials).proportion_ci(confidence, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval for a share: covers at least at its level, whatever the share."""
+    _check(successes, trials, confidence)
+    found = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    return float(found.low), float(found.high)
+
+
+def bootstrap(
+    samples: np.ndarray,
+    statistic: Callable[[np.ndarray], float],
+    *,
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+) -> tuple[float, float]:
+    """Percentile interval of a statistic of independent samples, resampled with replacement."""
+    samples = np.asarray(samples)
+    if len(samples) < 2 or resamples < 1:
+        raise ValueError(
+            f"bootstrap got {len(samples)} samples and {resamples=}: it resamples at least two. Give more."
+        )
+    drawn = [statistic(samples[rng.integers(len(samples), size=len(samples))]) for _ in range(resamples)]
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+def _check(successes: int, trials: int, confidence: float) -> None:
+    if not (0 <= successes <= trials and trials > 0 and 0 < confidence < 1):
+        raise ValueError(
+            f"got {successes} successes in {trials} trials at {confidence=}: successes are some of at least one trial, "
+            "and a confidence lies between 0 and 1. Count again."
+        )

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from genscope.estimate import Estimate, bootstrap, clopper_pearson, wilson
+
+
+def coverage(interval, share, trials, confidence=0.95):
+    """Exact coverage, by summing the binomial law over the outcomes whose interval holds the share."""
+    weights = stats.binom.pmf(np.arange(trials + 1), trials, share)
+    holds = [
+        low <= share <= high for low, high in (interval(k, trials, confidence=confidence) for k in range(trials + 1))
+    ]
+    return float(weights @ np.array(holds))
+
+
+@pytest.mark.parametrize("trials", [5, 20, 60])
+def test_the_exact_interval_never_covers_less_than_its_level(trials):
+    for share in np.linspace(0.02, 0.98, 25):
+        assert coverage(clopper_pearson, share, trials) >= 0.95
+        assert coverage(clopper_pearson, share, trials, 0.975) >= 0.975
+
+
+def test_wilson_covers_at_its_level_on_average_and_a_narrower_one_does_not():
+    shares = np.linspace(0.05, 0.95, 91)
+    assert np.mean([coverage(wilson, share, 40) for share in shares]) == pytest.approx(0.95, abs=0.01)
+
+    def narrowed(k, n, confidence):
+        low, high = wilson(k, n, confidence=confidence)
+        return low + 0.15 * (high - low), high - 0.15 * (high - low)
+
+    assert np.mean([coverage(narrowed, share, 40) for share in shares]) < 0.9
+
+
+def test_wilson_solves_its_equation():
+    low, high = wilson(13, 20)
+    for end in (low, high):
+        assert abs(13 / 20 - end) == pytest.approx(stats.norm.ppf(0.975) * np.sqrt(end * (1 - end) / 20))
+
+
+def test_edges():
+    assert clopper_pearson(0, 10)[0] == 0
+    assert clopper_pearson(10, 10)[1] == 1
+    assert clopper_pearson(0, 10)[1] == pytest.approx(1 - 0.025**0.1)
+
+
+@pytest.mark.parametrize("interval", [wilson, clopper_pearson])
+def test_impossible_counts_are_refused(interval):
+    for counts in ((3, 2), (-1, 2), (0, 0)):
+        with pytest.raises(ValueError, match="Count again"):
+            interval(*counts)
+
+
+def test_bootstrap_of_a_mean_agrees_with_the_normal_interval():
+    samples = np.random.default_rng(0).normal(size=400)
+    low, high = bootstrap(samples, np.mean, rng=np.random.default_rng(1))
+    estimate = Estimate.of(samples)
+    assert low == pytest.approx(estimate.mean - 1.96 * estimate.sem, abs=0.3 * estimate.sem)
+    assert high == pytest.approx(estimate.mean + 1.96 * estimate.sem, abs=0.3 * estimate.sem)
+
+
+def test_one_sample_has_no_standard_error():
+    with pytest.raises(ValueError, match="Draw more"):
+        Estimate.of(np.array([1.0]))
+    with pytest.raises(ValueError, match="Give more"):
+        bootstrap(np.array([1.0]), np.mean, rng=np.random.default_rng(0))
