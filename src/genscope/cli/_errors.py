@@ -1,0 +1,71 @@
+"""How a command fails: a message and a status for a request that makes no sense, a traceback only for our own bugs.
+
+Source: product.md, Section 2.
+Departures: None.
+Guarantee: a ValueError or TypeError that genscope raises, and every OSError, is a message; one that happens to us is a
+mistake of ours and keeps its traceback.
+"""
+
+import dis
+import functools
+import os
+import sys
+from collections.abc import Callable
+
+import typer
+
+INTERRUPTED, TERMINATED, READER_GONE = 130, 143, 141
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, as an exception."""
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with its failures turned into messages on standard error and exit statuses."""
+
+    @functools.wraps(command)
+    def call(*arguments: object, **options: object) -> None:
+        try:
+            command(*arguments, **options)
+            sys.stdout.flush()
+        except KeyboardInterrupt as stop:
+            ended = isinstance(stop, Terminated)
+            complain(" ".join(["Terminated." if ended else "Interrupted.", *getattr(stop, "__notes__", ())]))
+            raise typer.Exit(TERMINATED if ended else INTERRUPTED) from None
+        except BrokenPipeError:
+            silence()
+            raise typer.Exit(READER_GONE) from None
+        except (OSError, ValueError, TypeError) as error:
+            if not is_refusal(error):
+                raise
+            complain(str(error))
+            raise typer.Exit(2) from None
+
+    return call
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether an exception is about the request: from a `raise` of genscope, from the system, or about text."""
+    if isinstance(error, OSError | UnicodeError):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    ours = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "genscope"
+    return ours and dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def complain(message: str) -> None:
+    """A message on standard error."""
+    typer.echo(f"genscope: {message}", err=True)
+
+
+def silence() -> None:
+    """Let what is still buffered for standard output vanish: nobody can read it."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # not a real file
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115

@@ -1,0 +1,99 @@
+"""Finding what a request names: a study that is shipped or in the user's file, and a store that may not exist yet.
+
+Source: product.md, Section 2.
+Departures: None.
+Guarantee: exact; a user's file is run as Python runs it, and what it raises is shown as Python shows it.
+"""
+
+import difflib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+import typer
+
+from genscope.cli._errors import complain
+from genscope.lab import Store, Study, database
+
+
+def find_study(name: str) -> Study:
+    """The shipped study of that name, or the one in `file.py:name`."""
+    file, colon, attribute = name.rpartition(":")
+    if colon and file.endswith(".py"):
+        return _study_in(Path(file), attribute)
+    if name.endswith(".py"):
+        raise ValueError(f"got the study {name!r}, a file: a study in it has a name. Write {name}:study")
+    from genscope import studies
+
+    shipped = {study.name: study for study in studies.ALL}
+    if name in shipped:
+        return shipped[name]
+    near = difflib.get_close_matches(name, shipped, n=1, cutoff=0.5)
+    advice = f"Did you mean {near[0]}?" if near else "Choose one of these."
+    raise ValueError(
+        f"got the study {name!r}: shipped are {', '.join(shipped)}; one of your own is named file.py:study. {advice}"
+    )
+
+
+def _study_in(file: Path, attribute: str) -> Study:
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"got the study {file}:{attribute}, but there is no file {file}: a study of your own lives in a Python "
+            "file. Correct the path."
+        )
+    module = _load(file)
+    found = getattr(module, attribute, None)
+    if isinstance(found, Study):
+        _check_name(found, file)
+        return found
+    names = [name for name, value in vars(module).items() if isinstance(value, Study)]
+    what = f"{attribute!r} is of type {type(found).__name__}" if hasattr(module, attribute) else f"no {attribute!r}"
+    raise ValueError(
+        f"got the study {file}:{attribute}, but in {file} there is {what}: "
+        f"its studies are {', '.join(names) or 'none'}. Name one that is a genscope.Study."
+    )
+
+
+def _check_name(study: Study, file: Path) -> None:
+    """Results are stored under a study's name: two studies of one name would be taken for one."""
+    from genscope import studies
+
+    if any(study.name == shipped.name and study is not shipped for shipped in studies.ALL):
+        raise ValueError(
+            f"got a study in {file} with the name {study.name!r}, which a shipped study has: their results would mix. "
+            "Give yours a name of its own."
+        )
+
+
+def _load(file: Path) -> ModuleType:
+    """Run the file, with its directory on the path; what it raises ends the program with status 1."""
+    spec = importlib.util.spec_from_file_location(f"study_file_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"got the file {file}, which Python cannot load. Give a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    directory = str(file.resolve().parent)
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
+            trace = trace.tb_next
+        shown = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+        complain(f"{file} could not be loaded. It says:\n{shown}")
+        raise typer.Exit(1) from None
+    return module
+
+
+def find_store(url: str) -> Store | None:
+    """The store, opened for reading; None where nothing is stored yet."""
+    parts = database.parse(url)
+    if parts.get_backend_name() == "sqlite":
+        path = Path(str(parts.database))
+        if path.parent.is_dir() and (not path.exists() or (path.is_file() and path.stat().st_size == 0)):
+            return None
+    return Store(url, read_only=True)

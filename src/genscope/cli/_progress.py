@@ -1,0 +1,94 @@
+"""Progress on standard error: a live bar on a terminal, elsewhere a line now and then.
+
+Source: product.md, Section 1.
+Departures: None.
+Guarantee: at least one line at the start and one at the end of a study.
+"""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from genscope.cli._output import console
+from genscope.lab import Store
+from genscope.lab.runner import Progress
+
+EVERY_SECONDS = 10.0
+
+
+class Follower:
+    """Shows how far runs are, and messages between them."""
+
+    def __init__(self, target: Console):
+        self._console = target
+        self._bars = Bars(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[state]}", markup=False),
+            console=target,
+            transient=True,
+        )
+        self._task = self._bars.add_task("", total=None, visible=False, state="")
+        self._study = ""
+        self._last = 0.0
+
+    @contextlib.contextmanager
+    def live(self) -> Iterator["Follower"]:
+        """Follow runs while the block lasts."""
+        with self._bars if self._console.is_terminal else contextlib.nullcontext():
+            yield self
+
+    def say(self, text: str) -> None:
+        """One line of its own."""
+        self._console.print(text, soft_wrap=True)
+
+    def __call__(self, now: Progress) -> None:
+        """Take notice of progress; `lab.run` calls this."""
+        begins, ends = now.study != self._study, now.doing == "done"
+        self._study = "" if ends else now.study
+        if self._console.is_terminal:
+            self._bars.update(
+                self._task,
+                description=now.study,
+                completed=now.done,
+                total=now.total if now.total else None,
+                visible=not ends,
+                state=describe(now),
+            )
+        if ends or (not self._console.is_terminal and (begins or time.monotonic() >= self._last + EVERY_SECONDS)):
+            self._last = time.monotonic()
+            self.say(f"{now.study}: {describe(now)}")
+
+
+def describe(now: Progress) -> str:
+    """What runs, done of total, rate, time left.
+
+    >>> describe(Progress("s", "size=2", done=3, total=8, exact=False, failed=1, rate=2.0, seconds_left=2.5))
+    '3 of at least 8 trials, 1 failed, 2.0 trials/s, 0:00:03 left or more, size=2'
+    """
+    parts = [f"{now.done} of {'' if now.exact else 'at least '}{now.total} trials"]
+    if now.failed:
+        parts.append(f"{now.failed} failed")
+    if now.rate > 0:
+        parts.append(f"{now.rate:.1f} trials/s" if now.rate >= 1 else f"{1 / now.rate:.1f} s/trial")
+    if now.seconds_left and now.doing != "done":
+        left = timedelta(seconds=-(-now.seconds_left // 1))
+        parts.append(f"{left} left{'' if now.exact else ' or more'}")
+    return ", ".join([*parts, now.doing])
+
+
+@contextlib.contextmanager
+def following(store: Store) -> Iterator[Follower]:
+    """Follow runs that write to a store; an interruption says what is kept."""
+    try:
+        with Follower(console(stderr=True)).live() as follower:
+            yield follower
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"Every finished trial is stored in {store.url}; the same command continues from there.")
+        raise

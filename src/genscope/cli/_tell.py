@@ -1,0 +1,77 @@
+"""A run's plan and its findings, told to people.
+
+Source: product.md, Sections 2 and 5.
+Departures: None.
+Guarantee: exact up to rounding; `--json` has all digits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from genscope.cli._output import print_table
+from genscope.report import words
+
+Facts = dict[str, Any]
+
+_REASONS = {"plateau": "successes level off: no threshold", "unresolved": "too few trials to tell"}
+
+
+def tell_plan(plan: Facts) -> None:
+    """What a run would do."""
+    missing = plan["trials"] - plan["stored"]
+    more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']} as the search goes on"
+    typer.echo(
+        f"{plan['study']} at budget {plan['budget']}: {plan['points']} points, {plan['trials']} trials{more}; "
+        f"{plan['stored']} are stored."
+    )
+    if missing and plan["seconds"] is None:
+        typer.echo(f"How long the missing {missing} take is not known: no trial of this study is stored.")
+    elif missing:
+        typer.echo(f"The missing {missing} would take about {words.duration(plan['seconds'])}, compilation aside.")
+
+
+def tell_findings(title: str, facts: Facts, *, report: str) -> None:
+    """What a run found, and what to do next."""
+    heading = f"{title} ({facts['study']}, budget {facts['budget']})"
+    if facts["thresholds"]:
+        print_table(heading, *_thresholds(facts["thresholds"]))
+    else:
+        print_table(heading, *_points(facts["points"]))
+    fits = facts.get("fits") or ({"": facts["fit"]} if facts["fit"] else {})
+    for name, fit in fits.items():
+        typer.echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
+    typer.echo(f"{facts['trials']} trials, {facts['new_trials']} of them new, in {words.duration(facts['seconds'])}.")
+    typer.echo(f"Next: {report}")
+
+
+def _thresholds(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:
+    *axes, searched = (name for name in found[0] if name not in ("low", "high", "trials", "state"))
+    rows = []
+    for row in found:
+        size, interval = words.measured(row[searched], row["low"], row["high"])
+        reason = f" ({_REASONS[row['state']]})" if row["state"] in _REASONS else ""
+        rows.append([*(_cell(row[name]) for name in axes), size, interval + reason, str(row["trials"])])
+    return [*axes, searched, "95 % interval", "trials"], rows
+
+
+def _points(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:
+    if not found:
+        return ["point"], []
+    axes = [name for name in found[0] if name not in ("trials", "failed", "shares", "medians")]
+    shares, medians = list(found[0]["shares"]), list(found[0]["medians"])
+    rows = [
+        [
+            *(_cell(row[name]) for name in axes),
+            *(_cell(row["shares"][name]) for name in shares),
+            *(_cell(row["medians"][name]) for name in medians),
+            f"{row['trials']} ({row['failed']} failed)" if row["failed"] else str(row["trials"]),
+        ]
+        for row in found
+    ]
+    return [*axes, *(f"share {name}" for name in shares), *(f"median {name}" for name in medians), "trials"], rows
+
+
+def _cell(value: Any) -> str:
+    return "none" if value is None else words.value(value)

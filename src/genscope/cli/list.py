@@ -1,0 +1,99 @@
+"""`genscope list`: what can be run, and how much of it is in the store.
+
+Source: product.md, Section 2.
+Departures: constructions and bounds are listed when there are commands for them.
+Guarantee: exact without a search; the trials of a search are those that are known by now.
+"""
+
+from typing import Any
+
+import genscope
+from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
+
+
+def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+    """Show studies and claims, and how much of them is stored.
+
+    Example: genscope list --store sqlite:///results.db
+    """
+    from genscope.cli._lookup import find_store
+    from genscope.cli._output import print_json, print_table
+    from genscope.lab.study import BUDGETS
+
+    opened = find_store(store)
+    facts = {"store": store if opened is None else opened.url, "studies": _studies(opened), "claims": _claims(opened)}
+    if as_json:
+        print_json(facts)
+        return
+    studies = (
+        [
+            s["name"],
+            s["title"],
+            s["source"],
+            *(_state(s["budgets"][b]) for b in BUDGETS),
+            str(sum(s["stored"].values())),
+        ]
+        for s in facts["studies"]
+    )
+    claims = ([c["id"], c["statement"], c["source"], _decision(c)] for c in facts["claims"])
+    columns = ["name", "title", "source", *BUDGETS, "stored trials"]
+    print_table(f"Studies, and their state in {facts['store']}", columns, studies)
+    print_table("Claims", ["id", "statement", "source", "newest verdict"], claims)
+
+
+def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
+    """Shipped studies with the state of each budget, then those of the user that the store holds."""
+    from genscope import studies
+    from genscope.lab import preview
+    from genscope.lab.study import BUDGETS
+
+    counts = {} if store is None else store.counts()
+    listed = []
+    for study in studies.ALL:
+        plans = {budget: preview(study, store=store, budget=budget) for budget in BUDGETS}
+        budgets = {
+            name: {"points": plan.points, "trials": plan.trials, "most": plan.most, "stored": plan.stored}
+            for name, plan in plans.items()
+        }
+        listed.append({"name": study.name, "title": study.title, "source": study.source, "budgets": budgets})
+    known = {study["name"] for study in listed}
+    for name, manifest in ({} if store is None else store.manifests()).items():
+        if name not in known:
+            plans = manifest["budgets"]
+            budgets = {
+                budget: {"points": len(plan["points"]), "trials": None, "most": None, "stored": None}
+                for budget, plan in plans.items()
+            }
+            listed.append({"name": name, "title": manifest["title"], "source": manifest["source"], "budgets": budgets})
+    nothing = {"ok": 0, "failed": 0}
+    return [study | {"stored": counts.get(study["name"], nothing)} for study in listed]
+
+
+def _claims(store: "genscope.Store | None") -> list[dict[str, Any]]:
+    from genscope import claims
+
+    newest = {} if store is None else {row["claim"]: row for row in store.verdicts()}
+    return [
+        {
+            "id": claim.id,
+            "statement": claim.statement,
+            "source": claim.source,
+            "verdict": newest[claim.id]["verdict"]["verdict"] if claim.id in newest else None,
+            "budget": newest[claim.id]["budget"] if claim.id in newest else None,
+        }
+        for claim in claims.ALL
+    ]
+
+
+def _state(plan: dict[str, Any]) -> str:
+    """Points, and the share of their trials that is stored; a search may need fewer than it may ask for."""
+    points = f"{plan['points']} point{'' if plan['points'] == 1 else 's'}"
+    if plan["stored"] is None:
+        return points
+    share = f"{plan['stored'] / plan['most']:.0%} done"
+    final = plan["stored"] == 0 or plan["trials"] == plan["most"]
+    return f"{points}, {share}" if final else f"{points}, {share} or more"
+
+
+def _decision(claim: dict[str, Any]) -> str:
+    return "not decided yet" if claim["verdict"] is None else f"{claim['verdict']} ({claim['budget']})"

@@ -1,0 +1,36 @@
+"""`genscope report`: the stored results as one HTML file.
+
+Source: product.md, Section 8.
+Departures: None.
+Guarantee: made from the store alone; needs neither studies nor JAX.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
+
+
+def report(
+    store: StoreUrl = DEFAULT_STORE,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the page goes.")] = Path("report.html"),
+    as_json: AsJson = False,
+) -> None:
+    """Write the stored results as one page: claims, figures, tables.
+
+    Example: genscope report --store sqlite:///results.db --out report.html
+    """
+    from genscope.cli._output import print_json
+    from genscope.lab import Store
+    from genscope.report.page import write_report
+
+    with Store(store, read_only=True) as opened:
+        path = write_report(opened, out)
+        studies = sorted(opened.manifests())
+        claims = [row["claim"] for row in opened.verdicts()]
+    if as_json:
+        print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})
+    else:
+        typer.echo(f"{path}: {len(claims)} claims and {len(studies)} studies of {opened.url}")

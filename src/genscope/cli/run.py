@@ -1,0 +1,80 @@
+"""`genscope run`: one study, from its trials to a threshold and a law.
+
+Source: product.md, Sections 2 and 5.
+Departures: None.
+Guarantee: what is stored already is not computed again.
+"""
+
+import shlex
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from genscope.cli._errors import complain
+from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+
+
+class Retry(StrEnum):
+    """Which stored trials run again."""
+
+    failed = "failed"
+
+
+def run(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A name of genscope list, or my_file.py:study.")],
+    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="AXIS=VALUE,VALUE", help="Values of an axis; may be repeated."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Repetitions of each point.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="K", help="Only the repetition number K.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
+    ] = False,
+    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study and show its thresholds and the law they follow.
+
+    What is stored already is not computed again; after an interruption the same command goes on.
+
+    Example: genscope run edelman2022-and --where context_length=100,200
+    """
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    from genscope.cli._findings import Request, expected, findings
+    from genscope.cli._lookup import find_store, find_study
+    from genscope.cli._output import print_json
+    from genscope.cli._progress import following
+    from genscope.cli._tell import tell_findings, tell_plan
+    from genscope.lab import Store, design
+    from genscope.lab import run as run_study
+
+    chosen = find_study(study)
+    request = Request(budget.value, design.parse_where(chosen, where or ()), seeds, seed)
+    design.select(chosen, **vars(request))  # refused before a store is made
+    if dry_run:
+        if retry is not None:
+            raise ValueError("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+        plan = expected(chosen, request, find_store(store))
+        print_json(plan) if as_json else tell_plan(plan)
+        return
+    with Store(store) as opened:
+        with following(opened) as follow:
+            summary = run_study(chosen, store=opened, progress=follow, retry_failed=retry is not None, **vars(request))
+        facts = findings(chosen, request, summary, opened)
+    for warning in facts["warnings"]:
+        complain(f"warning: {warning}")
+    print_json(facts) if as_json else tell_findings(chosen.title, facts, report=_report(store, facts["store"]))
+    if 0 < facts["failed"] == facts["stored"]:
+        complain(f"every trial failed. The first one says:\n{facts['error'].rstrip()}")
+        raise typer.Exit(1)
+
+
+def _report(given: str, store: str) -> str:
+    """The command that shows the results; `store` is the address without its password."""
+    return "genscope report" if given == DEFAULT_STORE else f"genscope report --store {shlex.quote(store)}"

@@ -1,0 +1,25 @@
+"""The program as a process, and the file of studies that it is given."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from genscope.cli._app import app
+
+TOYS = Path(__file__).with_name("study_file.py")
+
+
+def program(*arguments, **options):
+    """The program as a process of its own."""
+    command = [sys.executable, "-m", "genscope", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def invoke(*arguments) -> Result:
+    """A command in this process; what it raised comes out."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="genscope")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result

@@ -1,0 +1,56 @@
+"""A user's file with studies that cost nothing; named on the command line as study_file.py:name."""
+
+import math
+import time
+
+from genscope import Study, grid
+from genscope.lab import Plan
+from genscope.lab.study import within
+from genscope.lab.threshold import Search
+
+
+def trial(key, size, kind, rate=0.5):
+    if kind == "broken":
+        raise RuntimeError("a trial of the user fell over")
+    number = math.nan if kind == "odd" else size * rate
+    return {"solved": size > 1, "number": number, "diverged": kind == "odd", "curve": [1.0, number]}
+
+
+def slow_trial(key, size):
+    time.sleep(0.05)
+    return {"number": size}
+
+
+def success(key, context_length, sample_size, preset):
+    """Succeeds from four times the logarithm of the context on."""
+    return {"success": sample_size >= 4 * math.log(context_length) * {"tuned": 1, "minGPT": 2}[preset]}
+
+
+study = Study(
+    name="toy",
+    title="A toy",
+    source="tests",
+    trial=trial,
+    points=grid(size=[1, 2], kind=["good", "odd"]),
+    seeds=2,
+    budgets={"quick": Plan(grid(size=[1], kind=["good"]), seeds=1)},
+    check=within(size=(1, 100)),
+)
+broken = study.replace(name="toy-broken", points=grid(size=[1], kind=["broken"]), budgets={})
+slow = study.replace(name="toy-slow", trial=slow_trial, points=grid(size=[1]), seeds=400, budgets={}, batch=1)
+search = Study(
+    name="toy-search",
+    title="A threshold",
+    source="tests",
+    trial=success,
+    points=grid(context_length=[10, 100, 1000, 10_000], preset=["tuned", "minGPT"]),
+    search=Search(lowest=2, highest=64, start=8, width=0.3, trials=32, batch=4, round=8),
+    budgets={
+        "quick": Plan(
+            grid(context_length=[1000], preset=["tuned"]),
+            search=Search(lowest=2, highest=16, start=8, width=0.3, trials=16, batch=4, round=8),
+        )
+    },
+)
+no_study = 3
+taken = study.replace(name="edelman2022-and")

@@ -1,0 +1,164 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import genscope
+from genscope.cli import _errors, _options
+from genscope.cli._app import COMMANDS
+from genscope.lab import Store
+from genscope.lab.store import DEFAULT_URL
+from genscope.lab.study import BUDGETS
+from tests.cli.program import TOYS, program
+
+
+def test_help_lists_every_command_and_shows_an_example_of_each(call):
+    listed = call("--help").stdout
+    for name in COMMANDS:
+        assert name in listed
+        assert f"Example: genscope {name}" in call(name, "--help").stdout
+    assert "Example: genscope store copy" in call("store", "copy", "--help").stdout
+
+
+def test_version(call):
+    assert call("--version").stdout == f"genscope {genscope.__version__}\n"
+
+
+def test_an_unknown_command_or_option_is_refused_with_the_nearest(call):
+    assert "No such command 'rnu'. Did you mean 'run'?" in call("rnu", status=2).stderr
+    assert "No such option: --sed" in call("run", "x", "--sed", "3", status=2).stderr
+    assert "quick" in call("run", "x", "--budget", "huge", status=2).stderr
+    call(status=2)
+
+
+def test_options_agree_with_the_library():
+    assert _options.DEFAULT_STORE == DEFAULT_URL
+    assert tuple(_options.Budget) == BUDGETS
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["--version"],
+        ["report"],
+        ["export", "toy"],
+        ["store", "copy", DEFAULT_URL, "{to}"],
+    ],
+)
+def test_commands_that_need_no_jax_do_not_load_it(arguments, call, directory):
+    call("run", f"{TOYS}:study", "--budget", "quick")
+    arguments = [text.format(to=f"sqlite:///{directory}/copy.db") for text in arguments]
+    code = (
+        "import sys; from genscope.cli._app import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "assert 'jax' not in sys.modules, 'JAX was loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+
+
+def test_help_loads_neither_tables_nor_databases():
+    code = "import sys, genscope.cli; assert not {'polars', 'sqlalchemy', 'numpy', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_bad_requests_are_messages_and_bugs_keep_their_traceback():
+    def caught(function):
+        try:
+            function()
+        except Exception as error:
+            return error
+        raise AssertionError
+
+    assert _errors.is_refusal(caught(lambda: Store("nonsense")))
+    assert _errors.is_refusal(caught(lambda: os.stat("not there")))
+    assert _errors.is_refusal(caught(lambda: "\ud800".encode()))
+    assert not _errors.is_refusal(caught(lambda: int("three")))
+    assert not _errors.is_refusal(caught(lambda: _errors.guarded()))  # a call of ours that goes wrong
+    assert not _errors.is_refusal(ValueError("never raised"))
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Term")]
+)
+def test_an_interrupted_run_says_so_and_goes_on_later(number, status, word, call_json, directory):
+    process = program("run", f"{TOYS}:slow")
+    store = directory / "genscope.db"
+    deadline = time.monotonic() + 60
+    while not (store.exists() and _trials(store) >= 4):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert out == ""
+    assert f"{word}" in err.splitlines()[-1]
+    assert f"Every finished trial is stored in sqlite:///{store}; the same command continues" in err
+    assert "Traceback" not in err
+    stored = _trials(store)
+    assert 4 <= stored < 400
+    facts = call_json("run", f"{TOYS}:slow", "--seeds", 100)
+    assert facts["trials"] == 100
+    assert facts["new_trials"] <= 100 - min(stored, 100) + 2
+
+
+def _trials(path):
+    try:
+        with Store(f"sqlite:///{path}", read_only=True) as store:
+            return len(store.done("toy-slow"))
+    except (OSError, ValueError):  # not yet made
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"), [(["run", f"{TOYS}:study", "--dry-run"], 141), (["run", "--help"], 1)]
+)
+def test_a_reader_that_has_gone_is_met_with_silence(arguments, status):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "genscope", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.returncode == status
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux's")
+def test_a_full_disk_is_a_message():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "genscope", "run", f"{TOYS}:study", "--dry-run"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_progress_without_a_terminal_is_a_line_at_the_start_and_one_at_the_end(call):
+    result = call("run", f"{TOYS}:study", "--budget", "quick", "--json")
+    first, *_, last = result.stderr.splitlines()
+    assert first == "toy: 0 of 1 trials, size=1 kind=good"
+    assert last.startswith("toy: 1 of 1 trials, ")
+    assert last.endswith("trials/s, done") or last.endswith("s/trial, done")
+
+
+def test_a_disk_that_fills_up_during_a_run_loses_nothing(call_json, directory):
+    limited = (
+        "import resource, runpy\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))\n"
+        "runpy.run_module('genscope', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", limited, "run", f"{TOYS}:slow", "--seeds", "300"]
+    environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}  # it would meet the limit as well
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert "what was committed before is safe" in done.stderr
+    assert "Traceback" not in done.stderr
+    stored = _trials(directory / "genscope.db")
+    assert 0 < stored < 300
+    assert call_json("run", f"{TOYS}:slow", "--seeds", stored)["new_trials"] <= 2

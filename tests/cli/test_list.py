@@ -1,0 +1,41 @@
+from genscope import claims, studies
+from genscope.lab import Store
+from tests.cli import study_file
+from tests.cli.program import TOYS
+
+
+def test_everything_is_listed_without_a_store(call, call_json, directory):
+    facts = call_json("list")
+    assert [study["name"] for study in facts["studies"]] == [study.name for study in studies.ALL]
+    assert [claim["id"] for claim in facts["claims"]] == [claim.id for claim in claims.ALL]
+    assert facts["claims"][0]["verdict"] is None
+    quick = facts["studies"][0]["budgets"]["quick"]
+    assert quick["points"] == len(studies.ALL[0].plan("quick").points)
+    assert quick["stored"] == 0
+    told = call("list").stdout
+    assert all(study.name in told for study in studies.ALL)
+    assert "not decided yet" in told
+    assert not list(directory.iterdir())
+
+
+def test_the_state_of_the_store_is_shown(call, call_json):
+    call("run", f"{TOYS}:study")
+    with Store("sqlite:///genscope.db") as store:
+        store.put_verdict("A4", "quick", {"verdict": "fails"})
+        store.put_verdict("A4", "standard", {"verdict": "holds"})
+    facts = call_json("list")
+    own = facts["studies"][-1]
+    assert (own["name"], own["stored"]) == ("toy", {"ok": 8, "failed": 0})
+    assert own["budgets"]["standard"]["points"] == 4
+    assert (facts["claims"][0]["verdict"], facts["claims"][0]["budget"]) == ("holds", "standard")
+    assert "holds (standard)" in call("list").stdout
+
+
+def test_a_share_of_a_study_is_shown(call, monkeypatch):
+    call("run", f"{TOYS}:search", "--budget", "quick")
+    call("run", f"{TOYS}:search", "--where", "context_length=10")
+    monkeypatch.setattr(studies, "ALL", (study_file.study, study_file.search))
+    told = call("list").stdout
+    assert "4 points, 0% done" in told
+    assert "1 point, 100% done" in told
+    assert "% done or more" in " ".join(told.split())
