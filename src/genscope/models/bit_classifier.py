@@ -8,7 +8,9 @@ Guarantee: exact; `logits` equals `jax.vmap(model)` in value and gradient up to 
 """
 
 import dataclasses
+import functools
 import math
+import operator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -46,111 +48,181 @@ class Activations(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Scores and values of the 2T tokens that exist, and of CLS; heads come last, which is what vectorises."""
+    """Scores and values of the 2T tokens that exist, and of CLS: the parts of a head are its k values, then its score.
 
-    scores: Float[Array, "2 T heads"]
-    values: Float[Array, "2 T k heads"]
-    cls_scores: Float[Array, " heads"]
-    cls_values: Float[Array, "k heads"]
+    Tokens are kept in factors, scale · (position + token). Positions come last, which is what vectorises.
+    """
+
+    position: Float[Array, "parts heads T"]
+    token: Float[Array, "parts heads 2"]
+    scale: Float[Array, "2 T"]
+    cls: Float[Array, "parts heads"]
+
+    def columns(self) -> Float[Array, "parts heads 2 T"]:
+        """The tokens multiplied out."""
+        return self.scale[None, None] * (self.position[:, :, None] + self.token[..., None])
+
+    @property
+    def scores(self) -> Float[Array, "2 T heads"]:
+        """Scores of the tokens."""
+        return jnp.moveaxis(self.columns()[-1], 0, -1)
+
+    @property
+    def cls_scores(self) -> Float[Array, " heads"]:
+        """Scores of CLS."""
+        return self.cls[-1]
 
     def limits(self) -> tuple[Float[Array, " heads"], Float[Array, " heads"]]:
         """Per head, the largest score of all, and one that the largest score of every example reaches.
 
         Every example holds one of the two tokens of each position, and CLS.
         """
-        top = jnp.maximum(jnp.max(self.scores, axis=(0, 1)), self.cls_scores)
-        return top, jnp.maximum(jnp.max(jnp.min(self.scores, axis=0), axis=0), self.cls_scores)
+        zero, one = jnp.unstack(self.columns()[-1], axis=1)
+        top, floor = jnp.max(jnp.maximum(zero, one), axis=1), jnp.max(jnp.minimum(zero, one), axis=1)
+        return jnp.maximum(top, self.cls_scores), jnp.maximum(floor, self.cls_scores)
 
     def narrow(self) -> Bool[Array, ""]:
         """Whether float32 holds the exponentials of all examples relative to one reference per head."""
         top, floor = self.limits()
         return jnp.all(top - floor < RANGE)
 
-    def rows(self) -> tuple[Float[Array, "tokens columns"], Float[Array, " columns"]]:
-        """Numerators and denominators that each token (and CLS) adds, relative to the middle of the limits."""
+    def rows(self) -> "Rows":
+        """What each token (and CLS) adds, relative to the middle of the limits."""
         top, floor = self.limits()
-        reference = jax.lax.stop_gradient((top + floor) / 2)
+        reference = (top + floor)[:, None, None] / 2
 
-        def row(scores, values):
-            weights = jnp.exp(scores - reference.reshape(1, 1, -1))[..., None, :]
-            return jnp.concatenate([weights * values, weights], axis=-2).reshape(scores[..., 0].size, -1)
+        def row(columns: Float[Array, "parts heads b t"]) -> Float[Array, "parts heads b t"]:
+            weights = jnp.exp(columns[-1] - reference)[None]
+            return jnp.concatenate([weights * columns[:-1], weights])
 
-        tokens = row(self.scores, self.values)
-        return tokens, row(self.cls_scores[None, None], self.cls_values[None, None])[0]
+        return Rows(row(self.columns()), row(self.cls[..., None, None])[..., 0, 0])
+
+
+class Rows(NamedTuple):
+    """Numerators and, as the last part, denominator that tokens and CLS add to each head."""
+
+    tokens: Float[Array, "parts heads 2 T"]
+    cls: Float[Array, "parts heads"]
+
+    def sums(self, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
+        """Of all examples: one product with [1-b, b]."""
+        return self.tokens.reshape(-1, x.shape[1]) @ x.T + self.cls.reshape(-1, 1)
+
+
+def total(x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+    """Sum over the last axis, as a product with ones: XLA adds along a row one by one, but multiplies in vectors."""
+    return x @ jnp.ones(x.shape[-1])
+
+
+def added(x: Float[Array, "parts heads n"]) -> Float[Array, "heads n"]:
+    """Sum over a short first axis, term by term: XLA fuses that with its surroundings, but not a reduction."""
+    return functools.reduce(operator.add, jnp.unstack(x))
+
+
+def centre(x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
+    """Rows less their means."""
+    return x - (total(x) / x.shape[-1])[..., None]
 
 
 def layer_norm(x: Float[Array, " d"], gain: Float[Array, " d"], bias: Float[Array, " d"]) -> Float[Array, " d"]:
     """Centre and scale to unit variance."""
-    centred = x - jnp.mean(x)
-    return centred * jax.lax.rsqrt(jnp.mean(centred**2) + EPSILON) * gain + bias
+    centred = centre(x)
+    return centred * jax.lax.rsqrt(total(centred**2) / x.size + EPSILON) * gain + bias
 
 
-def quotients(sums: Float[Array, "m columns"], heads: int) -> Float[Array, "m d"]:
+def quotients(sums: Float[Array, "columns m"], heads: int) -> Float[Array, "d m"]:
     """Attention outputs from summed numerators and denominators."""
-    return (sums[:, :-heads].reshape(len(sums), -1, heads) / sums[:, None, -heads:]).reshape(len(sums), -1)
+    numerators = sums[:-heads].reshape(-1, heads, sums.shape[1])
+    return (numerators / sums[None, -heads:]).reshape(-1, sums.shape[1])
 
 
-def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m columns"]:
-    """Numerators and denominators of all heads for all examples: one product with [1-b, b].
+def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
+    """Numerators and denominators of all heads for all examples.
 
     Good while the table is `narrow`. The cheaper sum_t N_0 + b (N_1 - N_0) cancels and is never used.
     """
-    tokens, cls = table.rows()
-    return x @ tokens + cls[None]
+    return table.rows().sums(x)
 
 
-def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m d"]:
+def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
     """Attention outputs one example after the other, each with its own maximum: safe for any scores, and slow."""
+    zero, one = jnp.unstack(table.columns(), axis=2)
 
     @jax.checkpoint  # so that a derivative keeps no weights, m·T·heads of them
-    def one(x: Float[Array, " tokens"]) -> Float[Array, " d"]:
-        held = x.reshape(2, -1, 1)
-        scores = jnp.concatenate([jnp.sum(held * table.scores, axis=0), table.cls_scores[None]])
-        attention = jax.nn.softmax(scores, axis=0)
-        values = jnp.sum(held[..., None] * table.values, axis=0)
-        return (jnp.sum(attention[:-1, None] * values, axis=0) + attention[-1:] * table.cls_values).reshape(-1)
+    def outputs(x: Float[Array, " tokens"]) -> Float[Array, " d"]:
+        is_zero, is_one = x.reshape(2, 1, 1, -1)
+        held = jnp.concatenate([is_zero * zero + is_one * one, table.cls[..., None]], axis=-1)
+        return jnp.einsum("ht,kht->kh", jax.nn.softmax(held[-1], axis=-1), held[:-1]).reshape(-1)
 
-    return jax.lax.map(one, x)
+    return jax.lax.map(outputs, x).T
 
 
 # The derivative is written out so that a step pays for one of the two forms only: differentiated as it stands, `cond`
-# would save the intermediates of both, m·T·heads numbers several times over.
+# would save the intermediates of both, m·T·heads numbers several times over. It also passes over the rows less often.
 @jax.custom_vjp
-def mix(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "m d"]:
+def mix(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
     """Attention outputs of all examples, by one product while that is safe."""
-    return _mix_forward(table, x)[0]
+
+    def by_product(table: Table, x: Array) -> Array:
+        return quotients(sum_rows(table, x), table.cls.shape[1])
+
+    return jax.lax.cond(table.narrow(), by_product, mix_by_example, table, x)
 
 
 def _mix_forward(table: Table, x: Array):
-    heads = table.cls_scores.size
+    narrow, rows = table.narrow(), table.rows()
 
-    def by_product(table, x):
-        sums = sum_rows(table, x)
-        return quotients(sums, heads), sums
+    def by_product(table, rows, x):
+        sums = rows.sums(x)
+        return quotients(sums, table.cls.shape[1]), sums
 
-    def by_example(table, x):
-        return mix_by_example(table, x), jnp.zeros((len(x), heads + table.cls_values.size))
+    def by_example(table, rows, x):
+        return mix_by_example(table, x), jnp.zeros((table.cls.size, len(x)))
 
-    narrow = table.narrow()
-    mixed, sums = jax.lax.cond(narrow, by_product, by_example, table, x)
-    return mixed, (table, x, sums, narrow)
+    mixed, sums = jax.lax.cond(narrow, by_product, by_example, table, rows, x)
+    return mixed, (table, x, rows, sums, narrow)
 
 
-def _mix_backward(saved, cotangent: Float[Array, "m d"]):
-    table, x, sums, narrow = saved
+def _mix_backward(saved, cotangent: Float[Array, "d m"]):
+    table, x, rows, sums, narrow = saved
 
-    def by_product(table, x, sums, cotangent):
-        heads = table.cls_scores.size
-        numerators, denominators = sums[:, :-heads].reshape(len(x), -1, heads), sums[:, None, -heads:]
-        to_numerators = cotangent.reshape(numerators.shape) / denominators
-        to_denominators = -jnp.sum(to_numerators * (numerators / denominators), axis=1)  # no square: it would overflow
-        to_sums = jnp.concatenate([to_numerators.reshape(len(x), -1), to_denominators], axis=1)
-        return jax.vjp(Table.rows, table)[1]((x.T @ to_sums, jnp.sum(to_sums, axis=0)))[0]
+    def by_product(table, x, rows, sums, cotangent):
+        sums = sums.reshape(*table.cls.shape, -1)
+        to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
+        to_denominators = -added(to_numerators * (sums[:-1] / sums[-1:]))  # no square: it would overflow
+        to_sums = jnp.concatenate([to_numerators, to_denominators[None]])
+        return _to_table(table, rows, (to_sums.reshape(-1, len(x)) @ x).reshape(rows.tokens.shape), total(to_sums))
 
-    def by_example(table, x, sums, cotangent):
+    def by_example(table, x, rows, sums, cotangent):
         return jax.vjp(lambda table: mix_by_example(table, x), table)[1](cotangent)[0]
 
-    return jax.lax.cond(narrow, by_product, by_example, table, x, sums, cotangent), None
+    return jax.lax.cond(narrow, by_product, by_example, table, x, rows, sums, cotangent), None
+
+
+def _to_table(
+    table: Table, rows: Rows, to_tokens: Float[Array, "parts heads 2 T"], to_cls: Float[Array, "parts heads"]
+) -> Table:
+    """Derivative of `Table.rows`: from the rows to the factors of the table, with the reference held fixed.
+
+    Written out, one bit after the other: differentiated by JAX it takes three times as long, in sums that do not fuse.
+    """
+
+    def of_bit(b: int):
+        weights, scale, to_row = rows.tokens[-1, :, b], table.scale[None, b], to_tokens[:, :, b]
+        unscaled = table.position + table.token[:, :, b, None]
+        inner = added(to_row[:-1] * unscaled[:-1])
+        to_scores = weights * (to_row[-1] + scale * inner)
+        to_unscaled = jnp.concatenate([to_row[:-1] * (scale * weights)[None], (scale * to_scores)[None]])
+        return to_unscaled, jnp.sum(weights * inner + to_scores * unscaled[-1], axis=0)
+
+    (zero, to_scale_zero), (one, to_scale_one) = of_bit(0), of_bit(1)
+    to_cls_scores = jnp.sum(to_cls * rows.cls, axis=0)  # the weight is a factor of every part
+    return Table(
+        zero + one,
+        jnp.stack([total(zero), total(one)], axis=-1),
+        jnp.stack([to_scale_zero, to_scale_one]),
+        jnp.concatenate([to_cls[:-1] * rows.cls[-1:], to_cls_scores[None]]),
+    )
 
 
 mix.defvjp(_mix_forward, _mix_backward)
@@ -255,28 +327,25 @@ class BitClassifier(eqx.Module):
         into the key map (d × heads), and the norm's bias shifts all scores alike and all values alike.
         """
         dim, heads = self.cls.size, self.heads
-        fold = jnp.einsum("dhk,hk->dh", self.w_key.reshape(dim, heads, -1), self._query())
-        maps = self.gain_attention[:, None] * jnp.concatenate([_heads_last(self.w_value, heads), fold], axis=1)
-        position, token, cls = (p - jnp.mean(p, axis=-1, keepdims=True) for p in (self.position, self.token, self.cls))
-
-        squares = jnp.sum(position**2, axis=-1)[None] + 2 * token @ position.T + jnp.sum(token**2, axis=-1)[:, None]
-        scale = jax.lax.rsqrt(squares / dim + EPSILON)
-        mapped = ((position @ maps)[None] + (token @ maps)[:, None]) * scale[:, :, None]
-        mapped_cls = cls @ maps * jax.lax.rsqrt(jnp.mean(cls**2) + EPSILON)
+        fold = jnp.einsum("dhk,hk->hd", self.w_key.reshape(dim, heads, -1), self._query())
+        values = self.w_value.reshape(dim, heads, -1).transpose(2, 1, 0)
+        maps = self.gain_attention[None, None] * jnp.concatenate([values, fold[None]])
+        position, token, cls = centre(self.position), centre(self.token), centre(self.cls)
+        squares = total(position**2)[None] + 2 * token @ position.T + total(token**2)[:, None]
         return Table(
-            mapped[..., dim:],
-            mapped[..., :dim].reshape(*mapped.shape[:-1], -1, heads),
-            mapped_cls[dim:],
-            mapped_cls[:dim].reshape(-1, heads),
+            jnp.einsum("khd,td->kht", maps, position),
+            jnp.einsum("khd,bd->khb", maps, token),
+            jax.lax.rsqrt(squares / dim + EPSILON),
+            maps @ cls * jax.lax.rsqrt(total(cls**2) / dim + EPSILON),
         )
 
     def logits(self, x: Float[Array, "m tokens"]) -> Float[Array, " m"]:
         """Logits of many examples by the shortcut; `x` is `indicators(bits)`."""
         shift = self.bias_attention @ self.w_value + self.b_value  # the same for all tokens, and weights sum to 1
-        mixed = mix(self.table(), x) + _heads_last(shift, self.heads)[None]
+        mixed = mix(self.table(), x) + _heads_last(shift, self.heads)[:, None]
         # w_output's rows follow the paper's order, heads first
         rows = self.w_output.reshape(self.heads, -1, self.cls.size).swapaxes(0, 1).reshape(self.cls.size, -1)
-        return jax.vmap(self._read_out)(mixed @ rows)[1]
+        return jax.vmap(self._read_out)(mixed.T @ rows)[1]
 
 
 def _heads_last(weights: Float[Array, "*batch d"], heads: int) -> Float[Array, "*batch d"]:
