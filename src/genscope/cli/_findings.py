@@ -15,6 +15,7 @@ from genscope.lab import Store, Study, preview, threshold
 from genscope.lab.design import Where
 from genscope.lab.reading import Reading, read
 from genscope.lab.runner import Summary
+from genscope.lab.scaling import fit_laws
 from genscope.lab.study import Point
 from genscope.lab.threshold import Threshold
 
@@ -97,8 +98,6 @@ def _cells(frame: pl.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str,
 
 def _fits(found: Thresholds) -> dict[str, Any]:
     """The laws over the context length (or the one numeric axis that varies), for each choice of the other axes."""
-    from genscope.lab.scaling import fit_laws  # scipy's statistics take a second, which the start need not wait for
-
     axis = _law_axis([point for point, _ in found])
     if axis is None:
         return {}
