@@ -1,4 +1,4 @@
-"""A study of one's own: does a learner of three majority votes need more samples than one of a single bit?
+"""A study of one's own: how many samples a nearest-neighbour rule needs for a majority of one or three votes.
 
 Run it with `genscope run examples/my_study.py:study`, stop it at any moment, run it again, and look at it with
 `genscope report`. The trial here is a nearest-neighbour rule, so that it takes milliseconds; put your own in its place.

@@ -67,9 +67,7 @@ def _plain(name: str, value: Any) -> Any:
 
 def encode(values: Mapping[str, Any]) -> str:
     """The JSON text of plain values."""
-    coded = (
-        (name, value) if _finite(value) else (_MARK + name, _map(repr, value)) for name, value in values.items()
-    )
+    coded = ((name, value) if _finite(value) else (_MARK + name, _map(repr, value)) for name, value in values.items())
     return json.dumps(dict(coded), separators=(",", ":"), allow_nan=False)
 
 

@@ -78,7 +78,7 @@ def fit(
     loss: Loss,
     steps: int,
     rate: float = 1.0,
-    weight: Float[Array, " m"] | None = None,
+    weight: Float[Array, " m"] | Float[np.ndarray, " m"] | None = None,
     optimizer: optax.GradientTransformation = ADAM,
     predict: Predict = by_example,
     every: int = 10,
@@ -93,7 +93,7 @@ def fit(
     """
     if steps < 1 or every < 1:
         raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
-    weight = jnp.ones(len(x)) if weight is None else weight
+    weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
     model, state = begin(model, optimizer=optimizer)
     losses: list[np.ndarray] = []
     taken, stopped, diverged, settled = 0, False, False, False
