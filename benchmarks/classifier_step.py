@@ -8,6 +8,7 @@ multiply-adds at the rate of large matrix products that keep all cores busy.
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -68,8 +69,8 @@ def multiply_adds() -> int:
 def torch_seconds() -> dict[str, float]:
     """Seconds per step of the two peers; empty without PyTorch."""
     try:
-        import torch
-        from torch import nn
+        import torch  # pyright: ignore[reportMissingImports]  # a peer, in the environment of `make bench`
+        from torch import nn  # pyright: ignore[reportMissingImports]
     except ImportError:
         return {}
     torch.set_num_threads(CORES)
@@ -136,7 +137,7 @@ def main() -> None:
     one = step_seconds(LENGTH, SIZE)
     together = step_seconds(LENGTH, SIZE, threads=CORES)
     limit = multiply_adds() / product_rate()
-    rows = {
+    rows: dict[str, Any] = {
         "ours, ms per step, one trial at a time": 1e3 * one,
         f"ours, ms per step and trial, {CORES} trials at once": 1e3 * together,
         "arithmetic limit, ms per step and trial": 1e3 * limit,

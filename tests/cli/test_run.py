@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -221,3 +222,8 @@ def test_json_is_one_object_and_nothing_else(call):
     result = call("run", f"{TOYS}:study", "--json")
     json.loads(result.stdout)
     assert "warning" in result.stderr
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here")
+def test_a_directory_that_only_looks_writable_is_refused(refused):
+    assert "cannot be opened or written" in refused("run", f"{TOYS}:study", "--store", "sqlite:////proc/genscope.db")

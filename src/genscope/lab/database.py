@@ -153,16 +153,14 @@ def prepare_for_writing(engine: sa.Engine) -> None:
         return
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
-        connection = engine.raw_connection()
         try:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+            with contextlib.closing(engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             # SQLite's own busy timeout does not cover this switch when several processes make a store at once.
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise sqlalchemy.exc.OperationalError("PRAGMA journal_mode", None, error) from error
-        finally:
-            connection.close()
         time.sleep(0.05)
 
 

@@ -35,7 +35,7 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
 
 LENGTHS = (50, 100, 200, 400, 800)
 CROSSING = Crossing("sample_size", "success")
-CHECK = within(context_length=(3, None), sample_size=(1, None))
+CHECK = within(context_length=(3, 1_000_000), sample_size=(1, 100_000))
 LABELS = {
     "context_length": "context length T",
     "sample_size": "samples m",
