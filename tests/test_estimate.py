@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -38,6 +41,18 @@ def test_wilson_solves_its_equation():
         assert abs(13 / 20 - end) == pytest.approx(stats.norm.ppf(0.975) * np.sqrt(end * (1 - end) / 20))
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 10), (8, 10), (10, 10), (37, 100), (999, 1000)])
+def test_intervals_agree_with_scipy(successes, trials, confidence):
+    test = stats.binomtest(successes, trials)
+    for ours, method in ((wilson, "wilson"), (clopper_pearson, "exact")):
+        theirs = test.proportion_ci(confidence, method=method)
+        found = ours(successes, trials, confidence=confidence)
+        assert found == pytest.approx(
+            (theirs.low, theirs.high), abs=1e-10
+        )  # scipy's exact ends come from a root search
+
+
 def test_edges():
     assert clopper_pearson(0, 10)[0] == 0
     assert clopper_pearson(10, 10)[1] == 1
@@ -49,6 +64,31 @@ def test_impossible_counts_are_refused(interval):
     for counts in ((3, 2), (-1, 2), (0, 0)):
         with pytest.raises(ValueError, match="Count again"):
             interval(*counts)
+    with pytest.raises(ValueError, match="a confidence lies between 0 and 1"):
+        interval(1, 2, confidence=95.0)
+
+
+def test_an_estimate_is_a_mean_with_its_standard_error():
+    found = Estimate.of(np.array([1.0, 2.0, 3.0, 6.0]))
+    assert found.mean == 3
+    assert found.sem == pytest.approx(np.sqrt(14 / 3 / 4))
+    assert str(Estimate(3.14159, 0.0123)) == "3.142 ± 0.012"
+
+
+def test_bootstrap_repeats_with_its_generator_and_keeps_rows_together():
+    rows = np.stack([np.arange(50.0), 2 * np.arange(50.0) + 1], axis=1)
+    slopes = [
+        bootstrap(rows, lambda r: np.polyfit(*r.T, 1)[0], rng=np.random.default_rng(3), resamples=50) for _ in range(2)
+    ]
+    assert slopes[0] == slopes[1]
+    assert slopes[0] == pytest.approx((2, 2))
+
+
+def test_intervals_and_thresholds_need_no_jax_and_no_slow_statistics():
+    code = (
+        "import sys, genscope.estimate, genscope.lab.scaling; sys.exit(bool({'jax', 'scipy.stats'} & {*sys.modules}))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_bootstrap_of_a_mean_agrees_with_the_normal_interval():

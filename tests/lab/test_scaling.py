@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 
@@ -79,6 +80,66 @@ def test_a_threshold_known_from_below_counts_on_that_side_only():
     assert low.laws["log"].log_likelihood == pytest.approx(0, abs=0.02)
     high = fit_laws(lengths, [*thresholds, gaussian(300, state="above")])
     assert high.laws["log"].log_likelihood < -1
+
+
+def test_beyond_what_is_known_a_likelihood_goes_on_falling():
+    def narrow(size):
+        whole = gaussian(size)
+        near = [i for i, value in enumerate(whole.log_likelihood) if value > -8]
+        return Threshold(
+            *(size, None, None, 100, "crossed"),
+            log_sizes=whole.log_sizes[near[0] : near[-1] + 1],
+            log_likelihood=whole.log_likelihood[near[0] : near[-1] + 1],
+        )
+
+    sizes = [TRUTHS["linear"](length) for length in LONG]
+    leads = [fit_laws(LONG, [made(size) for size in sizes]).lead("linear", "log") for made in (gaussian, narrow)]
+    assert leads[0] > leads[1] > 50  # a tangent lies above its parabola
+
+
+def test_an_end_that_nothing_bounds_is_open():
+    known = [gaussian(TRUTHS["log"](length), sem=0.2) for length in (50, 55)]
+    fits = fit_laws((50, 55, 3200), [*known, gaussian(60, state="above")])
+    law = fits.laws["power"]
+    assert law.degrees == 0
+    assert law.p_value is None
+    assert law.parameters()["b"]["low"] is not None
+    assert law.parameters()["b"]["high"] is None
+    assert law.predict(3200)[2] == math.inf
+    size, low, high = fits.predict("power", 3200)
+    assert low is not None
+    assert low < size
+    assert high is None
+    json.dumps(fits.as_dict(), allow_nan=False)
+
+
+def test_a_law_below_zero_predicts_nothing():
+    fits = fit_laws(LONG, [gaussian(TRUTHS["log"](length)) for length in LONG])
+    assert fits.predict("log", 2) is None  # -20 + 16 log 2 < 0
+    assert fits.predict("power", 2)[0] > 0
+
+
+def test_a_misfit_has_a_small_p_value():
+    fits = fit_laws(LONG, [gaussian(TRUTHS["log"](length)) for length in LONG])
+    assert fits.laws["log"].degrees == len(LONG) - 2
+    assert fits.laws["log"].p_value > 0.99
+    assert fits.laws["linear"].p_value == pytest.approx(
+        stats.chi2.sf(-2 * fits.laws["linear"].log_likelihood, len(LONG) - 2)
+    )
+    bad = fit_laws(LONG, [gaussian(size) for size in (50, 150, 50, 150, 50, 150, 50)])
+    assert "It fits poorly itself" in bad.verdict
+
+
+def test_thresholds_known_from_one_side_only_are_no_law():
+    fits = fit_laws(SHORT, [gaussian(50), *(gaussian(60, state="above") for _ in SHORT[1:])])
+    assert fits.best is None
+    assert "two of them known from both sides; there are 4" in fits.verdict
+
+
+def test_a_curve_that_probably_levels_off_is_left_out():
+    thresholds = [gaussian(TRUTHS["log"](length)) for length in SHORT]
+    doubtful = dataclasses.replace(thresholds[1], state="unresolved", levels_off=0.7)
+    assert fit_laws(SHORT, [thresholds[0], doubtful, *thresholds[2:]]).left_out == (100,)
 
 
 def test_plateaus_are_left_out_and_named():
