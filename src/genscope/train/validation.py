@@ -17,6 +17,8 @@ from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
 from genscope.train.padding import example_weights
 
+KEPT_BYTES = 2**26
+
 
 @eqx.filter_jit
 def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int) -> Batch:
@@ -29,7 +31,10 @@ def _count(model: eqx.Module, examples: Batch, weight: Array, predict: Callable[
 
 
 class Validation:
-    """`size` held-out examples of a task, in chunks that are drawn when they are needed; the first is kept."""
+    """`size` held-out examples of a task, in chunks that are drawn when they are needed.
+
+    The first chunk is kept, and all of them are where they take little memory.
+    """
 
     def __init__(
         self, task: AbstractTask, *, key: Key[Array, ""], predict: Callable, size: int = 10_000, chunk: int = 500
@@ -39,11 +44,19 @@ class Validation:
                 f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of it."
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
-        self._first = _draw(task, key, jnp.uint32(0), chunk)
+        self._kept = {0: _draw(task, key, jnp.uint32(0), chunk)}
+        self._keep = self._kept[0].x.nbytes * (size // chunk) <= KEPT_BYTES
+
+    def _chunk(self, index: int) -> Batch:
+        if index in self._kept:
+            return self._kept[index]
+        examples = _draw(self.task, self.key, jnp.uint32(index), self.chunk)
+        if self._keep:
+            self._kept[index] = examples
+        return examples
 
     def _right(self, model: eqx.Module, index: int) -> int:
-        examples = self._first if index == 0 else _draw(self.task, self.key, jnp.uint32(index), self.chunk)
-        return int(_count(model, examples, jnp.ones(self.chunk), self.predict))
+        return int(_count(model, self._chunk(index), jnp.ones(self.chunk), self.predict))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
