@@ -1,0 +1,54 @@
+"""Bound: what a theorem promises, summand by summand, and whether its constants are proved.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; the value is the sum of the terms. A number that no float can hold is `inf`, which is still a valid
+upper bound.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["analytic", "semi-analytic", "estimate"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The promise of a theorem for given norms, accuracies and sample sizes."""
+
+    name: str
+    terms: Mapping[str, float]
+    """Named summands."""
+    explicit: bool
+    """Every constant is proved; otherwise the number is an order with a constant of the caller's choice."""
+    source: str
+    kind: Kind = "analytic"
+    trivial: float | None = None
+    """What everyone knows without the theorem (the range of the loss); None: a covering number has no such value."""
+    lower: bool = False
+    """The theorem bounds from below."""
+
+    @property
+    def value(self) -> float:
+        """The sum of the terms."""
+        return float(sum(self.terms.values()))
+
+    @property
+    def vacuous(self) -> bool | None:
+        """Whether the bound says nothing new; None without a trivial value."""
+        if self.trivial is None:
+            return None
+        return self.value <= self.trivial if self.lower else self.value >= self.trivial
+
+    def facts(self) -> dict[str, Any]:
+        """The bound as the command line prints it."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "kind": self.kind,
+            "explicit": self.explicit,
+            "terms": dict(self.terms),
+            "vacuous": self.vacuous,
+            "source": self.source,
+        }
