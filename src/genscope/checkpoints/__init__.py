@@ -1,0 +1,11 @@
+from genscope.checkpoints._layout import Heads as Heads
+from genscope.checkpoints.capacity import bound_capacity as bound_capacity
+from genscope.checkpoints.capacity import theorem_layer as theorem_layer
+from genscope.checkpoints.model import Model as Model
+from genscope.checkpoints.model import open_model as open_model
+from genscope.checkpoints.norms import LayerNorms as LayerNorms
+from genscope.checkpoints.norms import MapNorms as MapNorms
+from genscope.checkpoints.norms import layer_norms as layer_norms
+from genscope.checkpoints.norms import query_key_norms as query_key_norms
+from genscope.checkpoints.norms import value_norms as value_norms
+from genscope.checkpoints.reader import read_tensors as read_tensors
