@@ -1,0 +1,201 @@
+"""`genscope checkpoint`: norms of a real model's heads, and the capacity that they imply.
+
+Source: product.md, Section 2; edelman2022, Section 4.
+Departures: None.
+Guarantee: that of `genscope.checkpoints`; the file is only read, and nothing is fetched.
+"""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genscope.cli._options import AsJson
+
+_EVERY_SECONDS = 10.0
+_WORKERS = 2
+_PICTURES = (".svg", ".png", ".pdf")
+_CONTEXT_LENGTH = 1024  # for models that do not tell
+_MAPS = {"value": "value", "query_key": "query-key"}
+_NORMS = {"spectral": "spectral", "frobenius": "Frobenius", "two_one": "(2,1)"}
+
+
+def checkpoint(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="model.safetensors, or the .index.json that lists its shards.")
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Sizes of the model. Default: config.json beside it."),
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, whatever the config says.")
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", metavar="N", help="Training examples.")] = 1_000_000,
+    context_length: Annotated[
+        int | None,
+        typer.Option("--context-length", metavar="N", help="Tokens per example. Default: what the model is made for."),
+    ] = None,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="X", help="Accuracy of the cover: half the margin of the read-out.")
+    ] = 0.5,
+    input_norm: Annotated[
+        float | None,
+        typer.Option(
+            "--input-norm", metavar="X", help="Longest token that enters a layer. Default: by its layer norm."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the norms as heat maps: .svg, .png or .pdf.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the attention heads of a model in a safetensors file, and bound their capacity.
+
+    Knows BERT, RoBERTa, GPT-2, nanoGPT, LLaMA, Mistral, Qwen, timm's ViT, PyTorch's encoder and GPT-NeoX.
+
+    Example: genscope checkpoint model.safetensors --samples 100000 --context-length 128
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy comes; layers run side by side instead
+    from genscope.checkpoints import bound_capacity, open_model
+    from genscope.cli._output import print_json
+
+    if plot is not None:
+        _check_picture(plot)
+    model = open_model(file, config=config, heads=heads)
+    length = context_length if context_length is not None else model.context_length() or _CONTEXT_LENGTH
+    norms = _measured(model)
+    facts = {
+        "file": str(file),
+        "architecture": model.layout.architecture,
+        "dimension": model.heads(0).query.shape[1],
+        "layers": [{"layer": number, "heads": _heads(layer)} for number, layer in enumerate(norms)],
+        "embedding_norms": model.embedding_norms(),
+        "bounds": bound_capacity(
+            model, norms, samples=samples, context_length=length, epsilon=epsilon, input_norm=input_norm
+        ),
+        "left_out": list(model.left_out()),
+    }
+    if plot is not None:
+        from genscope.checkpoints.picture import draw_norms
+
+        draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads").savefig(plot)
+    print_json(facts) if as_json else _tell(facts)
+
+
+def _check_picture(path: Path) -> None:
+    """Before minutes are spent on what it would show."""
+    if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
+        raise ValueError(
+            f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
+            "exists. Give such a name, or make the directory first."
+        )
+
+
+def _measured(model: Any) -> list[Any]:
+    """Norms of every layer, two layers at a time; those who wait long get a line now and then on standard error."""
+    from genscope.checkpoints import layer_norms
+    from genscope.cli._output import console
+
+    found = []
+    start = last = time.monotonic()
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        try:
+            for norms in workers.map(lambda i: layer_norms(model.heads(i), f"layer {i}"), range(model.layers)):
+                found.append(norms)
+                now = time.monotonic()
+                if now >= last + _EVERY_SECONDS:
+                    each = (now - start) / len(found)
+                    progress = f"{len(found)} of {model.layers} layers, {each:.1f} s/layer"
+                    left = f"{each * (model.layers - len(found)):.0f} s left"
+                    console(stderr=True).print(f"{progress}, {left}")
+                    last = now
+        except BaseException:
+            workers.shutdown(cancel_futures=True)
+            raise
+    return found
+
+
+def _heads(layer: Any) -> list[dict[str, Any]]:
+    maps = {name: norms._asdict() for name, norms in layer._asdict().items()}
+    return [
+        {"head": head}
+        | {name: {norm: float(values[head]) for norm, values in norms.items()} for name, norms in maps.items()}
+        for head in range(len(layer.value.spectral))
+    ]
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    layers = facts["layers"]
+    print_table(
+        f"{facts['architecture']}, {len(layers)} layers of {len(layers[0]['heads'])} heads on tokens of dimension "
+        f"{facts['dimension']}: norms, mean (largest) over the heads",
+        ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
+        [
+            [str(row["layer"]), *(_spread([h[name][norm] for h in row["heads"]]) for name in _MAPS for norm in _NORMS)]
+            for row in layers
+        ],
+    )
+    typer.echo(
+        "Tokens are rows: W_V is d x k, query-key is W_Q W_K^T without the model's factor on its scores, and (2,1) is "
+        "the sum of the norms of the columns.\n"
+    )
+    for label, norm in facts["embedding_norms"].items():
+        typer.echo(f"Longest {label} embedding: {_number(norm)}")
+    _tell_bounds(facts["bounds"])
+    typer.echo("The theorem leaves out, and so do these bounds:")
+    for part in facts["left_out"]:
+        typer.echo(f"- {part}")
+
+
+def _tell_bounds(bounds: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    print_table(
+        f"Capacity of each layer's heads on {bounds['samples']} samples of {bounds['context_length']} tokens, at "
+        f"accuracy {bounds['epsilon']:g}",
+        ["layer", "longest token", "factor on scores", "log covering number", "excess error"],
+        [
+            [
+                str(row["layer"]),
+                *(_number(row[name]) for name in ("input_norm", "score_scale", "log_cover")),
+                _excess(row),
+            ]
+            for row in bounds["layers"]
+        ],
+    )
+    if largest := bounds["largest"]:
+        print_table(
+            f"Layer {largest['layer']}, the largest, with more samples",
+            ["samples", "log covering number", "excess error"],
+            [[_number(row["samples"]), _number(row["log_cover"]), _excess(row)] for row in largest["by_samples"]],
+        )
+        print_table(
+            "and with longer contexts",
+            ["context length", f"samples for an excess error of {bounds['target']:g}"],
+            [[str(row["context_length"]), _number(row["sample_size"])] for row in largest["by_context_length"]],
+        )
+    if any(row["input_norm"] is None for row in bounds["layers"]):
+        typer.echo("Weights do not tell how long the tokens of every layer are: say it by --input-norm.")
+    typer.echo(
+        "All constants are explicit. The excess error is that of the sign of a fixed unit read-out of the layer, over "
+        f"its share of training examples within a margin above {2 * bounds['epsilon']:g}, with confidence "
+        f"{bounds['confidence']:g} and as if the norms had been fixed before training."
+    )
+
+
+def _excess(row: dict[str, Any]) -> str:
+    return _number(row["excess_error"]) + (" (vacuous)" if row["vacuous"] else "")
+
+
+def _spread(values: list[float]) -> str:
+    return f"{_number(sum(values) / len(values))} ({_number(max(values))})"
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"
