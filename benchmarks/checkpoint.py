@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._timing import best_seconds, show
-from genscope.checkpoints import Heads, bound_capacity, layer_norms, open_model
+from genscope.checkpoints import Heads, Setting, bound_capacity, layer_norms, open_model
 
 
 def random_heads(heads: int, dimension: int, width: int) -> Heads:
@@ -52,7 +52,7 @@ def everything(path: Path) -> None:
     model = open_model(path, heads=12)
     norms = [layer_norms(model.heads(layer)) for layer in range(model.layers)]
     model.embedding_norms()
-    bound_capacity(model, norms, samples=1_000_000, context_length=512)
+    bound_capacity(model, norms, Setting(samples=1_000_000, context_length=512))
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from genscope import bounds
-from genscope.checkpoints import bound_capacity, layer_norms, open_model, theorem_layer
+from genscope.checkpoints import Setting, bound_capacity, layer_norms, open_model, theorem_layer
 from genscope.checkpoints.capacity import TARGET
 from tests.checkpoints import dense, files
 from tests.checkpoints.files import HEADS, LAYERS, D, K, save
@@ -40,21 +40,19 @@ def test_the_theorem_gets_the_scaled_maps(model, norms):
 def test_the_bound_is_that_of_the_library(model, norms):
     layer = theorem_layer(model, 0, norms[0], input_norm=model.input_norm(0))
     cover = bounds.heads(**layer._asdict(), epsilon=2.0, points=400)
-    found = layer.capacity(samples=50, context_length=4, epsilon=2.0)
+    found = layer.capacity(Setting(50, 4, 2.0))
     assert found["log_cover"] == cover.value
     assert found["excess_error"] == pytest.approx(math.sqrt(8 / 50 * (cover.value + math.log(2 / 0.05))))
     assert found["vacuous"] is cover.explicit is True
 
 
 def test_every_layer_is_bounded_by_its_own_tokens(quick, model, norms):
-    facts = bound_capacity(model, norms, samples=50, context_length=4, epsilon=2.0)
+    setting = Setting(50, 4, 2.0)
+    facts = bound_capacity(model, norms, setting)
     for number, row in enumerate(facts["layers"]):
         layer = theorem_layer(model, number, norms[number], input_norm=model.input_norm(number))
-        assert row == {
-            "layer": number,
-            "input_norm": layer.input_norm,
-            "score_scale": 1 / math.sqrt(K),
-        } | layer.capacity(samples=50, context_length=4, epsilon=2.0)
+        own = {"layer": number, "input_norm": layer.input_norm, "score_scale": 1 / math.sqrt(K)}
+        assert row == own | layer.capacity(setting)
 
 
 def test_either_orientation_covers_the_scores(model, norms):
@@ -70,15 +68,13 @@ def test_either_orientation_covers_the_scores(model, norms):
 @pytest.mark.parametrize("context_length", [1, 300])
 def test_the_sample_size_is_enough_and_hardly_less_is(quick, model, norms, epsilon, context_length):
     layer = theorem_layer(model, 0, norms[0], input_norm=model.input_norm(0))
-    setting = {"context_length": context_length, "epsilon": epsilon}
-    found = layer.sample_size(**setting)
-    assert layer.capacity(samples=found, **setting)["excess_error"] <= TARGET
-    fewer = math.floor(found / 1.003)
-    assert layer.capacity(samples=fewer, **setting)["excess_error"] > TARGET
+    found = layer.sample_size(Setting(1, context_length, epsilon))
+    assert layer.capacity(Setting(found, context_length, epsilon))["excess_error"] <= TARGET
+    assert layer.capacity(Setting(math.floor(found / 1.003), context_length, epsilon))["excess_error"] > TARGET
 
 
 def test_curves_show_the_logarithms(quick, model, norms):
-    largest = bound_capacity(model, norms, samples=10**20, context_length=16)["largest"]
+    largest = bound_capacity(model, norms, Setting(10**20, 16))["largest"]
     covers = [row["log_cover"] for row in largest["by_samples"]]
     assert covers == sorted(covers)
     steps = np.diff(covers)
@@ -89,7 +85,7 @@ def test_curves_show_the_logarithms(quick, model, norms):
 
 
 def test_a_norm_that_is_given_replaces_those_of_the_file(quick, model, norms):
-    facts = bound_capacity(model, norms, samples=10, context_length=4, input_norm=0.0)
+    facts = bound_capacity(model, norms, Setting(10, 4, input_norm=0.0))
     assert [row["log_cover"] for row in facts["layers"]] == [0.0] * LAYERS
     assert {row["input_norm"] for row in facts["layers"]} == {0.0}
 
@@ -98,7 +94,7 @@ def test_no_layer_need_have_a_bound(tmp_path):
     tensors = {name: tensor for name, tensor in files.gpt2(files.draw()).items() if "ln_1" not in name}
     model = open_model(save(tmp_path / "x.safetensors", tensors), heads=HEADS)
     norms = [layer_norms(model.heads(layer)) for layer in range(model.layers)]
-    facts = bound_capacity(model, norms, samples=10, context_length=4)
+    facts = bound_capacity(model, norms, Setting(10, 4))
     assert facts["largest"] is None
     assert [row["log_cover"] for row in facts["layers"]] == [None] * LAYERS
 
@@ -107,14 +103,29 @@ def test_norms_of_any_size_give_bounds_or_none(quick, tmp_path):
     for size in (1e-290, 1e140):
         layers = [files.Maps(*([size * matrix for matrix in part] for part in files.draw(dtype=np.float64)[0]))]
         model = open_model(save(tmp_path / "x.safetensors", files.gpt2(layers)), heads=HEADS)
-        found = bound_capacity(model, [layer_norms(model.heads(0))], samples=10, context_length=4)
+        found = bound_capacity(model, [layer_norms(model.heads(0))], Setting(10, 4))
         assert found["layers"][0]["log_cover"] == (0.0 if size < 1 else math.inf)
         assert (found["largest"]["by_context_length"][0]["sample_size"] is None) == (size > 1)
 
 
-@pytest.mark.parametrize("number", [0, -1, 10**31])
-def test_numbers_out_of_range_are_refused(model, norms, number):
-    with pytest.raises(ValueError, match="--samples"):
-        bound_capacity(model, norms, samples=number, context_length=4)
-    with pytest.raises(ValueError, match="--context-length"):
-        bound_capacity(model, norms, samples=4, context_length=number)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"samples": 0},
+        {"samples": 10**101},
+        {"context_length": -1},
+        {"epsilon": 0.0},
+        {"epsilon": math.nan},
+        {"epsilon": math.inf},
+        {"input_norm": -1.0},
+        {"input_norm": math.nan},
+    ],
+)
+def test_numbers_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"got {next(iter(wrong))}=.*Give such a number"):
+        Setting(**({"samples": 10, "context_length": 4} | wrong))
+
+
+def test_curves_end_where_numbers_do(quick, model, norms):
+    largest = bound_capacity(model, norms, Setting(10**98, 10**100))["largest"]
+    assert (len(largest["by_samples"]), len(largest["by_context_length"])) == (2, 1)

@@ -17,6 +17,7 @@ model, of which `Model.left_out` says what is missing.
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,30 @@ from genscope.checkpoints.model import Model
 from genscope.checkpoints.norms import LayerNorms
 
 CONFIDENCE = 0.95
+_MOST = 10**100
 TARGET = 0.1
 """Excess error at which a sample is called large enough."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a bound is asked for; `input_norm` replaces what the norm before a layer says of the tokens that enter."""
+
+    samples: int
+    context_length: int
+    epsilon: float = 0.5
+    input_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "samples": (1 <= self.samples <= _MOST, "a whole number from 1 to 1e100"),
+            "context_length": (1 <= self.context_length <= _MOST, "a whole number from 1 to 1e100"),
+            "epsilon": (0 < self.epsilon < math.inf, "a finite number above 0"),
+            "input_norm": (self.input_norm is None or 0 <= self.input_norm < math.inf, "a finite number, 0 or more"),
+        }
+        for name, (fits, what) in allowed.items():
+            if not fits:
+                raise ValueError(f"got {name}={getattr(self, name)}: it is {what}. Give such a number.")
 
 
 class TheoremLayer(NamedTuple):
@@ -41,29 +64,30 @@ class TheoremLayer(NamedTuple):
     width: int
     dimension: int
 
-    def capacity(self, *, samples: int, context_length: int, epsilon: float) -> dict[str, Any]:
+    def capacity(self, setting: Setting) -> dict[str, Any]:
         """Log covering number on the 2mT tokens that the margin bound asks for, and the excess error it implies."""
-        cover = bounds.heads(**self._asdict(), epsilon=epsilon, points=2 * samples * context_length)
+        points = 2 * setting.samples * setting.context_length
+        cover = bounds.heads(**self._asdict(), epsilon=setting.epsilon, points=points)
         if math.isinf(cover.value):
             return {"log_cover": math.inf, "excess_error": math.inf, "vacuous": True}
-        excess = bounds.margin(log_cover=cover.value, empirical_error=0.0, samples=samples, confidence=CONFIDENCE)
+        excess = bounds.margin(
+            log_cover=cover.value, empirical_error=0.0, samples=setting.samples, confidence=CONFIDENCE
+        )
         return {"log_cover": cover.value, "excess_error": excess.value, "vacuous": excess.vacuous}
 
-    def sample_size(self, *, context_length: int, epsilon: float, least: int = 1) -> int | None:
-        r"""Samples that bring the excess error down to `TARGET`, to one in a thousand; None if 1e280 do not.
+    def sample_size(self, setting: Setting) -> int | None:
+        r"""Samples that bring the excess error down to `TARGET`, to one in a thousand; None if 1e100 do not.
 
         The excess at m is $\sqrt{g(m)/m}$ with g increasing and concave, so $m\leftarrow g(m)/\mathrm{TARGET}^2$ rises
-        towards the answer from any `least` below it, in a few steps since g is mostly a logarithm. Each step is taken a
-        little too far, in order to arrive.
+        towards the answer from the samples of the setting, if these are too few, and in a few steps since g is mostly a
+        logarithm. Each step is taken a little too far, in order to arrive.
         """
-        samples = least
-        while True:
-            excess = self.capacity(samples=samples, context_length=context_length, epsilon=epsilon)["excess_error"]
-            if excess <= TARGET:
-                return samples
-            if excess > 1e140:
+        while (excess := self.capacity(setting)["excess_error"]) > TARGET:
+            needed = 1.001 * setting.samples * (excess / TARGET) ** 2 if excess < 1e100 else math.inf
+            if needed > _MOST:
                 return None
-            samples = math.ceil(1.001 * samples * (excess / TARGET) ** 2)
+            setting = replace(setting, samples=math.ceil(needed))
+        return setting.samples
 
 
 def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: float) -> TheoremLayer:
@@ -79,54 +103,45 @@ def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: fl
     )
 
 
-def bound_capacity(
-    model: Model,
-    norms: Sequence[LayerNorms],
-    *,
-    samples: int,
-    context_length: int,
-    epsilon: float = 0.5,
-    input_norm: float | None = None,
-) -> dict[str, Any]:
+def bound_capacity(model: Model, norms: Sequence[LayerNorms], setting: Setting) -> dict[str, Any]:
     """Capacity and excess error of every layer, and curves for the one of largest capacity.
 
-    `input_norm` replaces the bound that the norm before a layer gives; a layer without either has no bounds.
+    A layer whose tokens are bounded neither by a norm nor by the setting has no bounds.
     """
-    for name, number in (("samples", samples), ("context-length", context_length)):
-        if not 1 <= number <= 10**30:
-            raise ValueError(f"got {number} for --{name}: it is at least 1 and at most 1e30. Give such a number.")
-    point = {"samples": samples, "context_length": context_length}
     rows, known = [], {}
     for number, layer in enumerate(norms):
-        longest = model.input_norm(number) if input_norm is None else input_norm
+        longest = model.input_norm(number) if setting.input_norm is None else setting.input_norm
         row = {"layer": number, "input_norm": longest, "score_scale": model.score_scale(number)}
         if longest is not None:
             known[number] = theorem_layer(model, number, layer, input_norm=longest)
-            row |= known[number].capacity(**point, epsilon=epsilon)
+            row |= known[number].capacity(setting)
         rows.append(dict.fromkeys(("log_cover", "excess_error", "vacuous")) | row)
     largest = max(known, key=lambda number: rows[number]["log_cover"], default=None)
     return {
         "explicit": True,
         "source": "edelman2022, Section 4 (multi-head); anthony1999, Theorem 10.1",
-        "epsilon": epsilon,
-        **point,
+        "epsilon": setting.epsilon,
+        "samples": setting.samples,
+        "context_length": setting.context_length,
         "confidence": CONFIDENCE,
         "target": TARGET,
         "layers": rows,
-        "largest": None if largest is None else {"layer": largest} | _curves(known[largest], **point, epsilon=epsilon),
+        "largest": None if largest is None else {"layer": largest} | _curves(known[largest], setting),
     }
 
 
-def _curves(layer: TheoremLayer, *, samples: int, context_length: int, epsilon: float) -> dict[str, Any]:
+def _curves(layer: TheoremLayer, setting: Setting) -> dict[str, Any]:
     """Capacity by sample size, and the sample size that suffices by context length: the theorem's logarithms."""
-    many = [samples * 100**power for power in range(4)]
-    long = [context_length * 100**power for power in range(3)]
-    by_samples = [
-        {"samples": m} | layer.capacity(samples=m, context_length=context_length, epsilon=epsilon) for m in many
-    ]
+    many, long = (
+        [number * 100**power for power in range(steps) if number * 100**power <= _MOST]
+        for number, steps in ((setting.samples, 4), (setting.context_length, 3))
+    )
     by_length, least = [], 1
     for length in long:
-        found = layer.sample_size(context_length=length, epsilon=epsilon, least=least)
+        found = layer.sample_size(replace(setting, samples=least, context_length=length))
         by_length.append({"context_length": length, "sample_size": found})
-        least = found or 1
-    return {"by_samples": by_samples, "by_context_length": by_length}
+        least = found or 1  # a longer context takes no fewer
+    return {
+        "by_samples": [{"samples": m} | layer.capacity(replace(setting, samples=m)) for m in many],
+        "by_context_length": by_length,
+    }

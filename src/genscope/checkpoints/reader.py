@@ -3,7 +3,7 @@
 Source: the safetensors format: eight bytes with the length of the header, the header in JSON, the tensors.
 Departures: stricter than the format, whose headers may have 100 MB: ours have 16 MiB, and tensors eight axes.
 Guarantee: exact; nothing in a file is executed, no array reaches beyond its file, and the memory used is that of the
-header, whatever sizes it declares. A file that breaks a rule is refused, never repaired.
+header, under half a GiB whatever it declares. A file that breaks a rule is refused, never repaired.
 """
 
 import json
