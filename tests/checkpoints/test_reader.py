@@ -105,7 +105,7 @@ def entry(**changes):
         (pack({"a": entry()}, bytes(7)), "promises 8. Fetch"),
         (pack({"a": entry()}, bytes(9)), "promises 8. Fetch"),
         (b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00", "runs no pickle"),
-        (pickle.dumps({"a": 1}, protocol=2), "safetensors.torch.save_file"),
+        (pickle.dumps({"a": 1}, protocol=2), "safetensors.torch.save_model"),
         (b"GGUF\x03\x00\x00\x00\x00\x00\x00\x00", "made from"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "git lfs pull"),
         (b"\x89HDF\r\n\x1a\n\x00\x00", "safetensors.numpy.save_file"),

@@ -31,7 +31,7 @@ _DTYPES: Mapping[str, np.dtype[Any]] = {
 }
 _CONVERT = (
     "genscope runs no pickle. Where the file comes from, write it anew with "
-    "safetensors.torch.save_file(model.state_dict(), 'model.safetensors')."
+    "safetensors.torch.save_model(model, 'model.safetensors')."
 )
 _FOREIGN: Mapping[bytes, str] = {
     b"PK\x03\x04": f"a zip archive, as torch.save writes it. {_CONVERT}",
