@@ -1,0 +1,52 @@
+"""The smallest construction that represents a function exactly, for each encoding.
+
+Source: edelman2022, Proposition 5.5.
+Departures: None.
+Guarantee: exact constructions only; random vectors are as good as their draw.
+"""
+
+from typing import Literal
+
+from jaxtyping import Array, Key
+
+from genscope.constructions._base import Construction
+from genscope.constructions.bag_of_vectors import bag_any_function, bag_symmetric
+from genscope.constructions.random_encoding import random_any_function, random_constant
+from genscope.constructions.sparse_function import SparseFunction
+from genscope.constructions.sparse_variable import any_function, symmetric, threshold_sum
+
+Encoding = Literal["positional", "bag", "random"]
+
+
+def construct(
+    function: SparseFunction,
+    *,
+    encoding: Encoding = "positional",
+    dimension: int | None = None,
+    gamma: float | None = None,
+    key: Key[Array, ""],
+) -> Construction:
+    """Thresholds and constants without a perceptron where that is exact, then symmetric functions, then all.
+
+    `key` draws the random vectors, and `dimension` is theirs.
+
+    >>> import jax.random as jr
+    >>> built = construct(SparseFunction.parse("maj(x3, x14, x15)", context_length=92), key=jr.key(0))
+    >>> built.source
+    'edelman2022, Proposition 5.5 (i), positional embeddings, tf-scalar'
+    """
+    if dimension is not None and encoding != "random":
+        raise ValueError(
+            f"construct got {dimension=} with encoding={encoding!r}: coordinate vectors have the dimension that holds "
+            "them. Leave the dimension out, or choose the encoding 'random'."
+        )
+    if encoding == "random":
+        if not function.support:
+            return random_constant(function, dimension=dimension, gamma=gamma, key=key)
+        return random_any_function(function, dimension=dimension, gamma=gamma, key=key)
+    if encoding == "bag":
+        return (bag_any_function if function.levels is None else bag_symmetric)(function, gamma=gamma)
+    if function.levels is None:
+        return any_function(function, gamma=gamma)
+    simple = not function.support or function.least_ones is not None
+    return (threshold_sum if simple else symmetric)(function, gamma=gamma)
