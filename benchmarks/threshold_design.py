@@ -1,7 +1,8 @@
 """Trials for one threshold: the adaptive design against equal numbers at 20 sizes from a tenth to ten times the truth.
 
-Both use the same estimator; the even design gets as many trials as it needs for intervals as narrow as the adaptive
-design's, by bisection on the median over repetitions.
+Both use the same estimator. The width of an interval is `Search.width`, the ratio of its farther end to the estimate;
+the even design gets as many trials as its median width needs to be that of the adaptive design, by bisection. Curves
+are logistic, with slopes of 3 to 5 per e-fold as in egkz22.md 5.4 and steeper, and with lapses.
 """
 
 import math
@@ -11,49 +12,59 @@ import numpy as np
 from benchmarks._timing import show
 from genscope.lab.threshold import Search, Threshold, estimate, next_round
 
-TRUTH, REPEATS = 80.0, 15
+TRUTH, REPEATS, MOST = 100.0, 41, 400
+CURVES = ((3.0, 1.0), (4.0, 1.0), (5.0, 1.0), (4.5, 0.95), (10.0, 1.0), (10.0, 0.95), (30.0, 1.0))
+SEARCH = Search(start=70, trials=4000)
 
 
-def probability(size: float, slope: float) -> float:
-    """A logistic success curve that is 0.8 at the truth."""
-    return 1 / (1 + math.exp(-(math.log(4) + slope * math.log(size / TRUTH))))
+def probability(size: float, slope: float, height: float) -> float:
+    """A logistic success curve that is 0.8 at the truth and tends to its height."""
+    share = 0.8 / height
+    return height / (1 + math.exp(-(math.log(share / (1 - share)) + slope * math.log(size / TRUTH))))
 
 
 def width(found: Threshold) -> float:
-    """Length of the interval in log size."""
-    return math.log(found.high / found.low) if found.low and found.high else math.inf
+    if found.size is None or found.low is None or found.high is None:
+        return math.inf
+    return max(found.high / found.size, found.size / found.low) - 1
 
 
-def adaptive(slope: float, rng: np.random.Generator) -> Threshold:
-    search, counts = Search(start=60, width=0.1), {}
-    while (asked := next_round(search, counts)) is not None:
+def adaptive(curve: tuple[float, float], rng: np.random.Generator) -> Threshold:
+    counts: dict[int, tuple[int, int]] = {}
+    while (asked := next_round(SEARCH, counts)) is not None:
         for size, number in asked.items():
             won, tried = counts.get(size, (0, 0))
-            counts[size] = won + int(rng.binomial(number, probability(size, slope))), tried + number
-    return estimate(search, counts)
+            counts[size] = won + int(rng.binomial(number, probability(size, *curve))), tried + number
+    return estimate(SEARCH, counts)
 
 
-def even(slope: float, number: int, rng: np.random.Generator) -> float:
-    sizes = np.unique(np.geomspace(TRUTH / 10, TRUTH * 10, 20).round().astype(int))
-    drawn = {int(size): (int(rng.binomial(number, probability(size, slope))), number) for size in sizes}
-    return width(estimate(Search(lowest=1, highest=4000), drawn))
+def even_width(curve: tuple[float, float], number: int) -> float:
+    rng = np.random.default_rng(number)
+    sizes = np.geomspace(TRUTH / 10, TRUTH * 10, 20).round().astype(int).tolist()
+    drawn = (
+        {size: (int(rng.binomial(number, probability(size, *curve))), number) for size in sizes} for _ in range(REPEATS)
+    )
+    return float(np.median([width(estimate(SEARCH, counts)) for counts in drawn]))
 
 
 def main() -> None:
     rows: dict[str, object] = {}
-    for slope in (3, 5, 10, 30):
-        rng = np.random.default_rng(slope)
-        found = [adaptive(slope, rng) for _ in range(REPEATS)]
+    for curve in CURVES:
+        rng = np.random.default_rng(0)
+        found = [adaptive(curve, rng) for _ in range(REPEATS)]
         target = float(np.median([width(each) for each in found]))
         used = float(np.mean([each.trials for each in found]))
-        low, high = 1, 400
-        while high - low > max(1, low // 12):
-            middle = (low + high) // 2
-            narrow = np.median([even(slope, middle, rng) for _ in range(REPEATS)]) <= target
-            low, high = (low, middle) if narrow else (middle, high)
-        rows[f"slope {slope} per e-fold: trials of the adaptive design"] = used
-        rows[f"slope {slope} per e-fold: trials of the even design for the same width"] = 20.0 * high
-        rows[f"slope {slope} per e-fold: ratio"] = 20 * high / used
+        name = f"slope {curve[0]:g}, height {curve[1]:g}"
+        rows[f"{name}: trials of the adaptive design for a width of {target:.3f}"] = used
+        low, high = 1, MOST
+        if even_width(curve, MOST) > target:
+            rows[f"{name}: ratio"] = f"more than {20 * MOST / used:.0f}: the even sizes lie too far apart"
+            continue
+        while high > 1.04 * low + 1:
+            middle = round(math.sqrt(low * high))
+            low, high = (low, middle) if even_width(curve, middle) <= target else (middle, high)
+        rows[f"{name}: trials of the even design"] = 20.0 * high
+        rows[f"{name}: ratio"] = 20 * high / used
     show("threshold design: trials for an interval within 10 %", rows)
 
 

@@ -29,7 +29,7 @@ Box = tuple[tuple[float, float], ...]  # of log size, log slope and bend
 
 REACH = 2.0  # thresholds are considered this many e-folds beyond the sizes in question
 SLOPES = (0.4, 10_000.0)  # of logit p per e-fold of size; the steepest are steps for all practical purposes
-TILT = 0.5  # the prior density of the log slope falls as slope^-TILT
+TILT = 0.25  # the prior density of the log slope falls as slope^-TILT
 SKEWS = (0.15, 1.0, 4.0)
 LEVELLING = 5.0  # before any trial, a levelling curve is as probable as a threshold within given 5 e-folds
 
@@ -61,7 +61,7 @@ class Curve:
 
     def _depth(self, log_size: Any) -> Any:
         r"""$-\log(1 - F)$, within limits that keep all logarithms finite."""
-        z = np.clip(self.scale * (log_size - self.centre) + self.offset, -30, 30)
+        z = np.clip(self.scale * (log_size - self.centre) + self.offset, -30, 150)
         return np.minimum(np.log1p(self.skew * np.exp(z)) / self.skew, 30)
 
 

@@ -26,7 +26,7 @@ RATIO = 1.1  # between neighbouring sizes of a search: few sizes, hence few comp
 _SPREAD = 1.6  # between the sizes of a first round around a first guess
 _FAR = 1.0  # e-folds; a threshold further from the middle than this counts as this far, and so does having none
 _CANDIDATES = 20
-_SURE = 0.9  # share of levelling curves among those without a threshold up to here, before a plateau is spoken of
+_SURE = 0.95  # share of levelling curves among those without a threshold up to here, before a plateau is spoken of
 _HOPELESS = 500.0  # log-likelihoods below the best by more than this are cut there, so that all are finite
 
 
@@ -137,8 +137,9 @@ def next_round(search: Search, counts: Counts) -> dict[int, int] | None:
         return _batches(search, _first_sizes(search, batches))
     found, known = _estimate(search, counts)
     low, high = known.quantile(_ends(search))
-    outside = low >= math.log(search.highest) or high <= math.log(search.lowest)
-    if outside or (found.state == "crossed" and _tight(search, found)):
+    above, below = low >= math.log(search.highest), high <= math.log(search.lowest)
+    perhaps_plateau = found.state == "above" and found.levels_off > 0.5  # more trials tell
+    if (above and not perhaps_plateau) or below or (found.state == "crossed" and _tight(search, found)):
         return None
     return _batches(search, _informative_sizes(search, known, batches))
 
