@@ -250,7 +250,7 @@ _KINDS: dict[str, type] = {
 
 def _freeze(instance: object) -> None:
     """Sequences become tuples, so that a figure equals the one read back from its manifest."""
-    for each in dataclasses.fields(instance):  # pyright: ignore[reportArgumentType]
+    for each in dataclasses.fields(instance):  # pyright: ignore[reportArgumentType]  # every figure is a dataclass
         object.__setattr__(instance, each.name, _tuples(getattr(instance, each.name)))
 
 

@@ -83,6 +83,6 @@ def _seconds(study: Study, store: Store, missing: list[Trial], threads: int) -> 
     axes = [axis for axis in study.axes() if axis in stored.columns]
     means = stored.group_by(axes).agg(pl.col("seconds").mean()) if axes else stored.select(pl.col("seconds").mean())
     by_point = {tuple(row[:-1]): row[-1] for row in means.rows()}
-    overall = float(stored["seconds"].mean())  # pyright: ignore[reportArgumentType]
+    overall = float(stored["seconds"].mean())  # pyright: ignore[reportArgumentType]  # a column of floats
     expected = (by_point.get(tuple(trial.point.get(axis) for axis in axes), overall) for trial in missing)
     return sum(expected, 0.0) / threads

@@ -42,7 +42,7 @@ def balanced_probability(counts: Float[np.ndarray, " weights"]) -> float:
     critical = [float(root.real) for root in slope.roots() if abs(root.imag) < 1e-6 and 0 < root.real < 1]
     knots = sorted([0.0, *critical, 1.0])
     crossings = [
-        float(brentq(excess, low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
+        float(brentq(excess, low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]  # SciPy types it as a pair
         for low, high in itertools.pairwise(knots)
         if excess(low) * excess(high) < 0
     ]
