@@ -36,7 +36,7 @@ class Initialisation:
 
 
 MINGPT = Initialisation()
-TUNED = Initialisation(embedding=0.01, query_key=0.05, output=0.03, other=0.03)
+TUNED = Initialisation(embedding=0.01, query_key=0.05, output=0.1, other=0.03)
 
 
 class Activations(NamedTuple):

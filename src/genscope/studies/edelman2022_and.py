@@ -19,15 +19,28 @@ from genscope.studies._bit_training import draw_and, summary, train
 from genscope.tasks.uniqueness import ideal_sample_size, information_bound
 
 
-def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str) -> dict[str, Any]:
+def trial(key: Key[Array, ""], **point: Any) -> dict[str, Any]:
+    """One run whose support, initialisation and data all follow from the trial's key."""
+    keys = {f"{name}_key": stream(key, name) for name in ("support", "init", "data")}
+    return learn_and(**keys, **point)
+
+
+def learn_and(
+    *,
+    support_key: Key[Array, ""],
+    init_key: Key[Array, ""],
+    data_key: Key[Array, ""],
+    context_length: int,
+    sample_size: int,
+    preset: str,
+) -> dict[str, Any]:
     """Train one classifier on one sample of a 3-sparse AND; success is 100 % on 10,000 held-out examples."""
-    task = draw_and(stream(key, "support"), context_length=context_length, sample_size=sample_size)
     run = train(
-        task,
+        draw_and(support_key, context_length=context_length, sample_size=sample_size),
         sample_size=sample_size,
         preset=preset,
-        init_key=stream(key, "init"),
-        data_key=stream(key, "data"),
+        init_key=init_key,
+        data_key=data_key,
         stop=lambda model, steps, drawn, validation: validation.perfect(model),
     )
     return summary(run, success=run.fit.stopped)
@@ -94,7 +107,7 @@ STUDY = Study(
     title="How many samples does a sparse AND need?",
     source="edelman2022, Figure 2",
     trial=trial,
-    points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[50, 200], preset=["minGPT"])],
+    points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[200], preset=["minGPT"])],
     search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=600, batch=4, round=16),
     budgets={
         "quick": Plan(
@@ -108,5 +121,6 @@ STUDY = Study(
     },
     figures=FIGURES,
     paired=frozenset({"preset"}),
+    revision=2,
     check=CHECK,
 )

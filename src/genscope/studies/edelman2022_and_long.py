@@ -5,17 +5,17 @@ Departures: None beyond those of `edelman2022_and`.
 Guarantee: estimate; a few thresholds with wide intervals.
 """
 
+import dataclasses
 from typing import Any
 
 import jax.random as jr
 from jaxtyping import Array, Key
 
 from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Published, Success
+from genscope.lab.figure import Line, Mean
 from genscope.lab.threshold import Search
 from genscope.random import stream
-from genscope.studies._bit_training import draw_and, summary, train
-from genscope.studies.edelman2022_and import CHECK, CROSSING, LABELS, REFERENCES, trial
+from genscope.studies.edelman2022_and import CHECK, FIGURES, LABELS, learn_and, trial
 
 STUDY = Study(
     name="edelman2022-and-long",
@@ -35,50 +35,33 @@ STUDY = Study(
         ),
     },
     figures=(
-        Line(
+        dataclasses.replace(
+            FIGURES[0],
             title="Samples to learn a 3-sparse AND at long contexts",
             caption=(
                 "The threshold as in Figure 2 of the paper, for contexts beyond its range, with 95 % intervals. "
                 "A context at which the success rate levels off below 80 % has no threshold and is marked as such."
             ),
             source="edelman2022, Figure 2, continued",
-            labels=LABELS,
-            x="context_length",
-            y=CROSSING,
-            by="preset",
-            log_x=True,
-            laws=("log", "power", "linear"),
-            references=REFERENCES,
-            published=(Published(300, 70, "EGKZ22, Fig. 2: about 70 at T = 300"),),
         ),
-        Success(
-            title="Success against sample size at long contexts",
-            caption="Share of trials that reach 100 % validation accuracy, with Wilson intervals and the fitted curve.",
-            source="edelman2022, Figure 2, continued",
-            labels=LABELS,
-            crossing=CROSSING,
-            panel="context_length",
-            log_x=True,
+        dataclasses.replace(
+            FIGURES[1], title="Success against sample size at long contexts", source="edelman2022, Figure 2, continued"
         ),
     ),
+    revision=2,
     check=CHECK,
 )
 
 
-def crossed_trial(
-    key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str, initialisation: int, sample: int
-) -> dict[str, Any]:
+def crossed_trial(key: Key[Array, ""], *, initialisation: int, sample: int, **point: Any) -> dict[str, Any]:
     """One cell of a crossed design: initialisation number `initialisation` meets support and data number `sample`."""
     data_key = jr.fold_in(stream(key, "sample"), sample)
-    run = train(
-        draw_and(stream(data_key, "support"), context_length=context_length, sample_size=sample_size),
-        sample_size=sample_size,
-        preset=preset,
+    return learn_and(
+        support_key=stream(data_key, "support"),
         init_key=jr.fold_in(stream(key, "init"), initialisation),
         data_key=data_key,
-        stop=lambda model, steps, drawn, validation: validation.perfect(model),
+        **point,
     )
-    return summary(run, success=run.fit.stopped)
 
 
 SOURCES = Study(
@@ -126,5 +109,6 @@ SOURCES = Study(
     ),
     paired=frozenset({"preset", "initialisation", "sample"}),
     batch=1,
+    revision=2,
     check=CHECK,
 )

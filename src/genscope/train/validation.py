@@ -45,6 +45,7 @@ class Validation:
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
         self._kept = {0: _draw(task, key, jnp.uint32(0), chunk)}
+        self._whole = jnp.ones(chunk)
         self._keep = self._kept[0].x.nbytes * (size // chunk) <= KEPT_BYTES
 
     def _chunk(self, index: int) -> Batch:
@@ -56,7 +57,7 @@ class Validation:
         return examples
 
     def _right(self, model: eqx.Module, index: int) -> int:
-        return int(_count(model, self._chunk(index), jnp.ones(self.chunk), self.predict))
+        return int(_count(model, self._chunk(index), self._whole, self.predict))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
