@@ -1,0 +1,193 @@
+"""Model files: safetensors whose header names genscope's own classes and their sizes; nothing in them is ever run.
+
+The header's entry `genscope` is JSON that mirrors the model: a module is {"class": name, field: ...}, an array
+{"shape": [...], "dtype": ...} with its numbers in the tensor named by its path, an elementwise function
+{"function": name}, a tuple a list, and everything else itself.
+
+Source: None (house design; the format of the tensors is safetensors).
+Departures: None.
+Guarantee: exact; a model comes back bit by bit in its own precision, and a file is complete or not there. Pickles and
+files of other programs are refused.
+"""
+
+import dataclasses
+import json
+import os
+import tempfile
+import types
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from genscope.models import bit_classifier, edelman2022, encoding
+from genscope.precision import float64
+
+# To let files hold a new class, or a new elementwise function, add it here.
+CLASSES: Mapping[str, type[eqx.Module]] = {
+    "BitClassifier": bit_classifier.BitClassifier,
+    "Transformer": edelman2022.Transformer,
+    "DeepTransformer": edelman2022.DeepTransformer,
+    "Layer": edelman2022.Layer,
+    "Heads": edelman2022.Heads,
+    "Head": edelman2022.Head,
+    "Readout": edelman2022.Readout,
+    "Hidden": edelman2022.Hidden,
+    "Positional": encoding.Positional,
+    "Bag": encoding.Bag,
+    "Coordinates": encoding.Coordinates,
+}
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}
+
+_ENTRY = "genscope"
+_PICKLES = (b"\x80", b"PK\x03\x04")  # a bare pickle; an archive as PyTorch and NumPy write it
+
+
+class _Unfit(Exception):  # says what does not fit; `load` adds the file and the advice
+    pass
+
+
+def save(model: eqx.Module, path: str | os.PathLike[str]) -> None:
+    """Write a model of genscope to a file: beside its place first, so that a full disk leaves no half of one."""
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        what = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
+        raise ValueError(
+            f"got {path} for a model, {what}: it goes to a file in an existing directory. Give a file name such as "
+            "model.safetensors, or make the directory first."
+        )
+    tensors: dict[str, np.ndarray] = {}
+    description = json.dumps(_describe(model, "model", tensors))
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".genscope-")
+    os.close(handle)
+    try:
+        safetensors.numpy.save_file(tensors, draft, {_ENTRY: description})
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model of a file that `save` wrote."""
+    with open(path, "rb") as file:  # that it cannot be opened is the system's message
+        start = file.read(9)
+    if start.startswith(_PICKLES) and not start.endswith(b"{"):  # the length of a header may begin like a pickle
+        raise ValueError(
+            f"{path} is a pickle or an archive of pickles, which may run code when it is read: model files are "
+            "safetensors that genscope wrote. Convert weights where they were made, in PyTorch by safetensors."
+            "torch.save_file(model.state_dict(), 'model.safetensors'), and bring your own class as "
+            "package.module:function."
+        )
+    try:
+        with safetensors.safe_open(path, framework="numpy") as opened:
+            text = (opened.metadata() or {}).get(_ENTRY)
+            tensors = {} if text is None else {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except Exception as error:  # whatever the library makes of a broken file
+        raise ValueError(
+            f"{path} is no complete safetensors file ({error}): genscope reads models that it wrote. Write it again, "
+            "or fetch it again."
+        ) from error
+    if text is None:
+        raise ValueError(
+            f"{path} holds tensors, but no entry {_ENTRY!r} that names a class of genscope: another program wrote it. "
+            "Bring your own class as package.module:function, or look at its norms with genscope checkpoint."
+        )
+    try:
+        with float64():  # so that arrays keep the precision of the file
+            model = _rebuild(json.loads(text), "model", tensors)
+        if tensors or not isinstance(model, eqx.Module):
+            raise _Unfit(f"tensors that no field names: {', '.join(sorted(tensors)[:5])}")
+    except (_Unfit, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(
+            f"{path} does not describe a model of this genscope ({error}): its classes are {', '.join(CLASSES)}. "
+            "Read the file with the version that wrote it, or write it again."
+        ) from error
+    return model
+
+
+def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
+    """The JSON of a value; its arrays go to `tensors`."""
+    if isinstance(value, jax.Array | np.ndarray):
+        tensors[path] = np.asarray(value, order="C")  # the library writes memory as it lies
+        return {"shape": list(value.shape), "dtype": str(value.dtype)}
+    if isinstance(value, tuple):
+        return [_describe(part, f"{path}.{number}", tensors) for number, part in enumerate(value)]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    for name, function in FUNCTIONS.items():
+        if value is function:
+            return {"function": name}
+    for name, kind in CLASSES.items():
+        if type(value) is kind:
+            names = [field.name for field in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+            return {"class": name} | {n: _describe(getattr(value, n), f"{path}.{n}", tensors) for n in names}
+    raise TypeError(
+        f"a model file got {path} of type {type(value).__name__}: it holds the classes {', '.join(CLASSES)} and the "
+        f"functions {', '.join(FUNCTIONS)}. Add yours to the tables of genscope.models.file."
+    )
+
+
+def _rebuild(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
+    """The value of a JSON; arrays are taken out of `tensors`."""
+    if isinstance(value, list):
+        return tuple(_rebuild(part, f"{path}.{number}", tensors) for number, part in enumerate(value))
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"shape", "dtype"}:
+        tensor = tensors.pop(path, None)
+        if tensor is None or [*tensor.shape] != value["shape"] or str(tensor.dtype) != value["dtype"]:
+            raise _Unfit(f"{path} is not the array of {value['dtype']} {value['shape']} that is announced")
+        return jnp.asarray(tensor)
+    if value.keys() == {"function"}:
+        return _known(FUNCTIONS, value["function"], path)
+    kind = _known(CLASSES, value.get("class"), path)
+    hints: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind)}
+    if value.keys() != {"class", *hints}:
+        raise _Unfit(f"{path} has fields {', '.join(map(str, value))}, not those of its class: {', '.join(hints)}")
+    fields = {name: _rebuild(value[name], f"{path}.{name}", tensors) for name in hints}
+    with jaxtyping.jaxtyped("context"):  # a letter stands for one size in all shapes of a class
+        for name, hint in hints.items():
+            value = fields[name]
+            plain = isinstance(value, jax.Array) and typing.get_origin(hint) in (None, typing.Union, types.UnionType)
+            if not (isinstance(value, hint) if plain else _fits(value, hint)):  # a call would be a scope of its own
+                raise _Unfit(f"{path}.{name} is not {hint}")
+    return _made(kind, fields)
+
+
+def _made(kind: type[eqx.Module], fields: Mapping[str, Any]) -> eqx.Module:
+    """An instance with these fields, as Equinox itself unflattens one: some classes draw theirs from a key."""
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    for base in kind.__mro__:
+        if "__check_init__" in vars(base):
+            vars(base)["__check_init__"](made)
+    return made
+
+
+def _known(table: Mapping[str, Any], name: Any, path: str) -> Any:
+    if not isinstance(name, str) or name not in table:
+        raise _Unfit(f"{path} names {name!r}")
+    return table[name]
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the annotated type and shape."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, argument) for argument in arguments)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(part, arguments[0]) for part in value)
+    if hint in (int, float):
+        return type(value) in (int, hint)  # a truth value is no number
+    return callable(value) if origin is Callable else isinstance(value, hint)
