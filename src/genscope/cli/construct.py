@@ -1,0 +1,149 @@
+"""`genscope construct`: explicit Transformer weights for a Boolean expression, verified, with norms beside the theorem.
+
+Source: product.md, Section 2; edelman2022, Proposition 5.5.
+Departures: None.
+Guarantee: that of `constructions.verify`; a model that does not verify is not written.
+"""
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from genscope.cli._errors import complain
+from genscope.cli._options import AsJson
+
+if TYPE_CHECKING:
+    from genscope.constructions import Construction, SparseFunction, Verdict
+
+LONGEST = 1_000_000  # bits: some hundred MB of weights
+SEEDS = 2**32
+
+
+class Encoding(StrEnum):
+    """How bits become tokens."""
+
+    positional = "positional"
+    bag = "bag"
+    random = "random"
+
+
+def construct(
+    expression: Annotated[str, typer.Argument(metavar="EXPR", help="Boolean expression, such as 'x3 & ~x17'.")],
+    context_length: Annotated[int, typer.Option("--context-length", metavar="T", help="Number of bits.")],
+    encoding: Annotated[Encoding, typer.Option("--encoding", help="How bits become tokens.")] = Encoding.positional,
+    dimension: Annotated[
+        int | None, typer.Option("--dimension", metavar="D", help="Of random vectors. Default: 8 s log(2T).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")
+    ] = None,
+    find_gamma: Annotated[
+        bool, typer.Option("--smallest-gamma", metavar="", help="Also find the smallest sharpness that works.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random vectors and random inputs.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Build Transformer weights that compute a Boolean expression, and verify them.
+
+    Up to 20 bits on every input; beyond, every pattern of the relevant bits meets adversarial and random other bits.
+
+    Example: genscope construct "x3 & ~x17 | maj(x1,x2,x40)" --context-length 64 --out model.safetensors
+    """
+    if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
+        raise ValueError(
+            f"construct got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
+            f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
+        )
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    import functools
+
+    import jax.random as jr
+
+    from genscope import constructions
+    from genscope.cli._output import print_json
+    from genscope.models.file import save
+    from genscope.random import stream
+
+    function = constructions.SparseFunction.parse(expression, context_length=context_length)
+    key = jr.key(seed)
+    build = functools.partial(
+        constructions.construct, encoding=encoding.value, dimension=dimension, key=stream(key, "vectors")
+    )
+    built = build(function)
+    verdict = constructions.verify(built, function, key=stream(key, "inputs"))
+    facts = _facts(built, verdict, function) | {"expression": expression, "encoding": encoding.value}
+    if find_gamma:
+        facts["smallest_gamma"] = constructions.smallest_gamma(build, function, key=stream(key, "inputs"))
+    if out is not None and verdict.verified:
+        save(built.model, out)
+        facts["file"] = str(out)
+    print_json(facts) if as_json else _tell(facts, built)
+    if not verdict.verified:
+        complain(_what_would_do(facts, built))
+        raise typer.Exit(1)
+
+
+def _facts(built: "Construction", verdict: "Verdict", function: "SparseFunction") -> dict[str, Any]:
+    from genscope.constructions import weight_norms
+
+    return {
+        "expression": None,
+        "context_length": function.context_length,
+        "support": list(function.support),
+        "encoding": None,
+        "exact": verdict.exact,
+        "max_error": verdict.max_error,
+        "inputs_checked": verdict.inputs_checked,
+        "exhaustive": verdict.exhaustive,
+        "gamma": built.gamma,
+        "norms": weight_norms(built.model),
+        "dimension": built.model.encoding.dim,
+        "source": built.source,
+        "promised_norms": {name: built.norms.get(name) for name in weight_norms(built.model)},
+        "file": None,
+    }
+
+
+def _tell(facts: dict[str, Any], built: "Construction") -> None:
+    from genscope.cli._output import print_table
+
+    rows = [
+        [
+            name,
+            f"{norm:.6g}" if norm is not None else "–",
+            f"{facts['promised_norms'][name]:.6g}" if norm is not None else "–",
+            f"O({built.orders[name]})" if norm is not None and name in built.orders else "–",
+        ]
+        for name, norm in facts["norms"].items()
+    ]
+    support = ", ".join(f"x{position}" for position in facts["support"]) or "no bit: it is constant"
+    checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
+    typer.echo(f"{facts['expression']} depends on {support}")
+    typer.echo(f"{facts['source']}; token dimension {facts['dimension']}")
+    typer.echo(
+        f"{'exact' if facts['exact'] else 'NOT EXACT'}: largest error {facts['max_error']:.2g} on {checked} inputs"
+    )
+    smallest = f", smallest that works {facts['smallest_gamma']:.4g}" if "smallest_gamma" in facts else ""
+    needed = f"the proof needs {built.needed:.6g}" if math.isfinite(built.needed) else "no gamma suffices for the proof"
+    typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
+    print_table("Frobenius norms", ["weight", "norm", "at most", "theorem"], rows)
+    if facts["file"] is not None:
+        typer.echo(f"model written to {facts['file']}")
+
+
+def _what_would_do(facts: dict[str, Any], built: "Construction") -> str:
+    from genscope.constructions import sufficient_dimension
+
+    message = f"these weights do not compute {facts['expression']}: largest error {facts['max_error']:.2g}."
+    if "beta" in built.constants:
+        enough = sufficient_dimension(support_size=len(facts["support"]), context_length=facts["context_length"])
+        message += (
+            f" In dimension {facts['dimension']} an irrelevant position scores {built.constants['beta']:.2g} of a "
+            f"relevant one, and the proof needs less than 1. A dimension of {enough} would do, or another --seed."
+        )
+    return message
