@@ -1,0 +1,65 @@
+r"""A two-layer ReLU network through n given points, of small norm.
+
+Source: mousavi2025, Lemmas 36 to 38.
+Departures: constants are explicit.
+Guarantee: exact up to rounding, which grows with the slopes; the norm is certified.
+
+For $z_1<\dots<z_n$ with slopes $s_i=\frac{y_i-y_{i-1}}{z_i-z_{i-1}}$ the network
+$y_1\sigma(t-z_1+1)+(s_2-y_1)\sigma(t-z_1)+\sum_{i\ge3}(s_i-s_{i-1})\sigma(t-z_{i-1})$ has value $y_1$ at $z_1$ and
+slope $s_i$ between $z_{i-1}$ and $z_i$. With gaps of at least $\epsilon\le1$ its outer weights have
+$\|a\|^2\le3y_1^2+4\sum s_i^2\le16\|y\|^2/\epsilon^2$ and its biases $\|b\|^2\le3\|z\|^2+2$. Multiplying a by $\rho$ and
+dividing w and b by it changes nothing; the best $\rho$ leaves a squared norm of
+$2\|a\|\sqrt{n+\|b\|^2}\le8\|y\|\sqrt{n+2+3\|z\|^2}/\epsilon$.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from genscope.models.mousavi2025 import TwoLayer
+from genscope.precision import float64
+
+
+def interpolate(
+    x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], *, direction: Float[np.ndarray, " d"]
+) -> TwoLayer:
+    r"""The network through all $(x_i,y_i)$ that reads $\langle v,x\rangle$ only, with v the given unit `direction`.
+
+    For Gaussian points and a random direction the gaps are at least $\sqrt\pi/(3n^2)$ and $\|z\|^2\le3n$ with
+    probability at least 1/3 (Lemma 37), hence a squared norm of order $n^3$: `bounds.interpolation_norm`.
+    """
+    z = _projected(x, y, direction)
+    order = np.argsort(z)
+    z, y = z[order], np.asarray(y, float)[order]
+    slopes = np.diff(y) / np.diff(z)
+    outer = np.concatenate([y[:1], np.diff(np.concatenate([y[:1], slopes]))])
+    bias = np.concatenate([1 - z[:1], -z[:-1]])
+    size = float(np.linalg.norm(outer))
+    rho = math.sqrt(math.hypot(math.sqrt(len(z)), *bias) / size) if size else math.inf
+    with float64():
+        weight = np.outer(np.full(len(z), 1 / rho), direction)
+        return TwoLayer(jnp.asarray(weight), jnp.asarray(bias / rho), jnp.asarray(outer * (rho if size else 0.0)))
+
+
+def interpolation_bound(
+    x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], *, direction: Float[np.ndarray, " d"]
+) -> float:
+    r"""$8\|y\|\sqrt{n+2+3\|z\|^2}/\epsilon$: what the squared norm of all weights does not exceed."""
+    z = np.sort(_projected(x, y, direction))
+    gap = min(1.0, float(np.diff(z).min(initial=1.0)))
+    return 8 * float(np.linalg.norm(y)) * math.sqrt(len(z) + 2 + 3 * float(z @ z)) / gap
+
+
+def _projected(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], direction: np.ndarray) -> np.ndarray:
+    z = np.asarray(x, float) @ direction
+    unit = math.isclose(float(np.linalg.norm(direction)), 1.0, rel_tol=1e-6)
+    if not len(z) or len(y) != len(z) or not unit or len(np.unique(z)) < len(z):
+        raise ValueError(
+            f"interpolate got {len(z)} points, {len(y)} values and a direction of length "
+            f"{float(np.linalg.norm(direction)):.3g}, along which {len(np.unique(z))} points differ: it needs as many "
+            "values as points, at least one, all different along a unit direction. Drop repeated points, or choose "
+            "another direction."
+        )
+    return z

@@ -1,0 +1,122 @@
+r"""A bidirectional RNN that solves simple-qSTR exactly, with weights that do not depend on the number of tokens.
+
+Source: mousavi2025, Lemmas 22 to 25, Propositions 26 and 28, where products are approximated.
+Departures: for encodings by signs $\pm c$, $c=1/\sqrt{d_e}$, nothing is approximated; the construction is ours.
+Guarantee: exact up to rounding for all prompts with $|x_{jk}|\le M$ and one t for all positions; not for general qSTR,
+in which position j reads its own $t_j$ instead of $t_i$.
+
+Two identities. For $a,b\in\{\pm c\}$, $ab=c|a+b|-c^2$, so that
+$v_l=\langle\omega_i,\omega_{t_l}\rangle=c\sum_k[\sigma(\omega_{ik}+\omega_{t_lk})+\sigma(-\omega_{ik}-\omega_{t_lk})]-1$.
+And if $v=1$ or $v\le1-\gamma$, $|x|\le M$ and $\kappa=M/\gamma$:
+$x\,1[v=1]=\sigma(x-\kappa(1-v))-\sigma(-x-\kappa(1-v))$.
+
+State $h\in\mathbb R^{qd}$: slot l keeps the token $x_{t_l}$ once it was seen. Transition, three layers, the same in
+both directions: (1) $\sigma(\pm x_k)$ and $\sigma(\pm(\omega_{ik}+\omega_{t_lk}))$; (2) the gates $\sigma(\pm
+x_k-\kappa(1-v_l))$; (3) their differences $x_k1[t_l=i]$. It does not read the state, which only adds up: $h^\to_i$
+holds the tokens before i, $h^\leftarrow_i$ those after. Output, four layers: (1) $\sigma(\pm(h^\to+h^\leftarrow))$
+beside the transition's first; (2) these passed on, beside the gates; (3) the link's hidden units on
+$h^\to+h^\leftarrow+(x_i1[t_l=i])_l=(x_{t_1},\dots,x_{t_q})$; (4) its outer weights.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+
+from genscope.constructions._base import Matrix, Vector
+from genscope.constructions.retrieval import Retrieval, check_range, exact_task, link_and_gap, signs
+from genscope.models.mousavi2025 import Affine, BidirectionalRNN
+from genscope.precision import float64
+from genscope.tasks.token_regression import TokenRegression
+
+_PAIR = np.array([[1.0], [-1.0]])  # v -> (v, -v)
+
+
+def recurrent_retrieval(task: TokenRegression, *, token_range: float, gap: float | None = None) -> Retrieval:
+    r"""Weights that solve simple-qSTR while every coordinate of a token is at most `token_range` = M.
+
+    They depend on M, on `gap` = $\gamma$ (default: that of the encodings; a smaller one serves all encodings with at
+    least that gap), on d, q, $d_e$ and the link, and on nothing else.
+    """
+    check_range("recurrent_retrieval", token_range=token_range, gap=1.0 if gap is None else gap)
+    if not signs(task) or task.scale != "none" or not task.shared_positions:
+        raise ValueError(
+            "recurrent_retrieval got a task with other encodings than signs ±1/sqrt(d_e), or a factor on them "
+            f"(scale={task.scale!r}), or several t in a prompt (shared_positions={task.shared_positions}): it is exact "
+            "for random signs without factor and one t. Draw the task with scale='none' and shared_positions=True."
+        )
+    task = exact_task(task)
+    with float64():
+        form, found = link_and_gap(task)
+    found, (weight, bias, outer) = float(found), map(np.asarray, form)
+    gap = found if gap is None else gap
+    if not 1e-9 < gap <= found + 1e-9:
+        raise ValueError(
+            f"recurrent_retrieval got encodings of gap {found:.3g} and was to use {gap:.3g}: it needs a positive gap, "
+            "and no larger one than the encodings have. Draw them with a smaller max_correlation, or a larger "
+            "encoding_dim."
+        )
+    q, d, encoded = task.sparsity, task.dim, task.encoding.shape[1]
+    kappa = token_range / gap
+    first, gates, joined = _transition(q, d, encoded, kappa)
+    ignored = np.zeros((len(first), q * d))
+    summed = np.kron(np.tile(np.eye(q * d), 2), _PAIR)
+    passed = 2 * q * d
+    output_1 = np.block([[summed, np.zeros((passed, first.shape[1]))], [ignored, ignored, first]])
+    output_2 = np.block([[np.eye(passed), np.zeros((passed, len(first)))], [np.zeros((passed, passed)), gates]])
+    closed = np.full(passed, -2 * kappa)
+    with float64():
+        transition = _net((np.hstack([ignored, first]), None), (gates, closed), (joined, None))
+        output = _net(
+            (output_1, None),
+            (output_2, np.append(np.zeros(passed), closed)),
+            (weight @ np.hstack([joined, joined]), bias),
+            (outer[None], None),
+        )
+        model = BidirectionalRNN(transition, transition, output, math.sqrt(q * d) * token_range)
+    return Retrieval(
+        model=model,
+        task=task,
+        token_norm=token_range,  # coordinates of a token are no longer than the token
+        error=0.0,
+        norms=_norms(q, d, encoded, kappa, *(float(np.linalg.norm(part)) for part in (weight, bias, outer))),
+        source="mousavi2025, Propositions 26 to 28, made exact for signs",
+        constants={"kappa": kappa, "gap": gap},
+    )
+
+
+def _transition(q: int, d: int, encoded: int, kappa: float) -> tuple[Matrix, Matrix, Matrix]:
+    """The three layers on the token; units come in pairs (v, -v), gates by slot and coordinate."""
+    tokens = np.kron(np.eye(d), _PAIR)
+    sums = np.hstack([np.tile(np.eye(encoded), (q, 1)), np.eye(q * encoded)])  # ω_i + ω_{t_l}, slot by slot
+    first = np.block(
+        [
+            [tokens, np.zeros((2 * d, sums.shape[1]))],
+            [np.zeros((2 * len(sums), d)), np.kron(sums, _PAIR)],
+        ]
+    )
+    signed = np.tile(np.kron(np.eye(d), _PAIR @ _PAIR.T), (q, 1))  # ±x_k from σ(x_k), σ(-x_k)
+    matched = np.kron(np.eye(q), np.full((2 * d, 2 * encoded), kappa / math.sqrt(encoded)))  # κ(1 + v_l)
+    return first, np.hstack([signed, matched]), np.kron(np.eye(q * d), _PAIR.T)
+
+
+def _net(*layers: tuple[Matrix, Vector | None]) -> tuple[Affine, ...]:
+    return tuple(Affine(jnp.asarray(weight), None if bias is None else jnp.asarray(bias)) for weight, bias in layers)
+
+
+def _norms(q: int, d: int, encoded: int, kappa: float, weight: float, bias: float, outer: float) -> dict[str, float]:
+    """Frobenius norms, by formula: everything is polynomial in q, d, M and free of N."""
+    units = 2 * q * d
+    squares = {
+        "W_1": 2 * d + 4 * q * encoded,
+        "W_2": units * (2 + 2 * kappa**2),
+        "W_3": units,
+        "U_1": 2 * d + 4 * q * encoded + 2 * units,
+        "U_2": units * (3 + 2 * kappa**2),
+        "U_3": 4 * weight**2,
+        "U_4": outer**2,
+        "b_2": units * 4 * kappa**2,
+    }
+    transitions = sum(squares[name] for name in ("W_1", "W_2", "W_3", "b_2"))
+    output = sum(squares[name] for name in ("U_1", "U_2", "U_3", "U_4", "b_2")) + bias**2
+    return {name: math.sqrt(square) for name, square in squares.items()} | {"all": math.sqrt(2 * transitions + output)}

@@ -1,0 +1,169 @@
+r"""Retrieval: a network with explicit weights for token regression, what is promised of it, and whether it keeps it.
+
+Source: None (house design; the promises are those of mousavi2025, Lemma 11 and Propositions 26 to 28).
+Departures: None.
+Guarantee: float64. Every verification has random prompts, in which tokens beyond the promised range are pulled back
+onto it, and hostile ones: the token that a head looks for at one end of the range, all others at the other end.
+"""
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from genscope.constructions.verification import ROUNDING, Verdict
+from genscope.models.mousavi2025 import BidirectionalRNN, Transformer
+from genscope.precision import float64
+from genscope.tasks.links import TwoLayerForm
+from genscope.tasks.token_regression import TokenRegression, encoding_gap
+
+Prompts = tuple[Float[np.ndarray, "size N d"], Int[np.ndarray, "size N q"]]
+
+_HOSTILE = 32  # prompts per slot of t
+_NUMBERS = 2**24  # attention weights of a block of prompts
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """A network and what is promised of it while every token is at most `token_norm` long.
+
+    `task` is the task in float64. `norms` bound the weights, by the names of `weights`.
+    """
+
+    model: Transformer | BidirectionalRNN
+    task: TokenRegression
+    token_norm: float
+    error: float
+    norms: Mapping[str, float]
+    source: str
+    constants: Mapping[str, float]
+
+    def measured_norms(self) -> dict[str, float]:
+        """Norms of the weights as they are, by the names of `norms`."""
+        if isinstance(self.model, Transformer):
+            heads = np.asarray(self.model.w_qk)
+            used = heads[:, heads.any(axis=(0, 2))][:, :, heads.any(axis=(0, 1))]  # a small part
+            norms = {
+                "W_QK": float(np.linalg.norm(heads, axis=(1, 2)).max()),
+                "W_QK_spectral": float(np.linalg.norm(used, 2, axis=(1, 2)).max(initial=0.0)),
+                "W_QK_21": float(np.linalg.norm(heads, axis=1).sum(axis=1).max()),
+                "W": _norm(self.model.readout.weight),
+                "b": _norm(self.model.readout.bias),
+                "a": _norm(self.model.readout.outer),
+            }
+        else:
+            nets = {"W": self.model.forward, "U": self.model.output}
+            norms = {
+                f"{name}_{number}": _norm(layer.weight)
+                for name, net in nets.items()
+                for number, layer in enumerate(net, start=1)
+            }
+            norms["b_2"] = _norm(self.model.forward[1].bias)
+        return norms | {"all": math.hypot(*(_norm(leaf) for leaf in jax.tree.leaves(self.model)))}
+
+
+def _norm(array: Array | None) -> float:
+    return 0.0 if array is None else float(np.linalg.norm(np.asarray(array, float)))
+
+
+def exact_task(task: TokenRegression) -> TokenRegression:
+    """The task in float64; encodings by signs are as exact as their square root."""
+    if task.length is not None:
+        raise ValueError(
+            f"a construction got a task padded to {task.context_length} tokens: its weights are for the real ones. "
+            "Give the task as it was before padding."
+        )
+    encoding = np.asarray(task.encoding, float)
+    if signs(task):
+        encoding = np.sign(encoding) / math.sqrt(encoding.shape[1])
+    with float64():
+        link = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), task.link)
+        return dataclasses.replace(task, encoding=jnp.asarray(encoding), link=link)
+
+
+def signs(task: TokenRegression) -> bool:
+    r"""Whether every entry of the encodings is $\pm1/\sqrt{d_e}$, to float32."""
+    encoding = np.asarray(task.encoding, float)
+    return bool(np.allclose(np.abs(encoding) * math.sqrt(encoding.shape[1]), 1.0, rtol=0, atol=1e-6))
+
+
+def check_range(caller: str, **ranges: float) -> None:
+    """Refuse sizes that are not positive numbers."""
+    for name, value in ranges.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{caller} got {name}={value}: it is a positive number. Give such a number.")
+
+
+def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verdict:
+    """Compare the network with the labels at all positions of random and hostile prompts."""
+    if prompts < 1:
+        raise ValueError(f"verify_retrieval got {prompts=}: it draws at least one. Give a positive number.")
+    drawn = [_random_prompts(built, prompts, key), *_hostile_prompts(built)]
+    with float64():
+        errors, labels = retrieval_errors(built.model, built.task, *map(np.concatenate, zip(*drawn, strict=True)))
+    largest = float(errors.max())
+    rounding = ROUNDING * max(1.0, float(np.abs(labels).max()))
+    return Verdict(largest, len(errors), False, largest <= rounding, largest <= built.error + rounding)
+
+
+def retrieval_errors(
+    model: Transformer | BidirectionalRNN,
+    task: TokenRegression,
+    x: Float[np.ndarray, "size N d"],
+    t: Int[np.ndarray, "size N q"],
+) -> tuple[Float[np.ndarray, "size N"], Float[np.ndarray, "size N"]]:
+    """Predictions minus labels, and labels, at every position of every prompt, in the precision of JAX's mode."""
+    errors, labels = _errors(model, task, jnp.asarray(x), jnp.asarray(t))
+    return np.asarray(errors), np.asarray(labels)
+
+
+@eqx.filter_jit
+def _errors(model, task: TokenRegression, x: Array, t: Array) -> tuple[Array, Array]:
+    def one(prompt):
+        labels = task.labels(*prompt)
+        return model(task.encode(*prompt)) - labels, labels
+
+    block = max(1, _NUMBERS // (task.context_length**2 * task.sparsity))
+    return jax.lax.map(one, (x, t), batch_size=min(block, len(x)))
+
+
+@eqx.filter_jit
+def link_and_gap(task: TokenRegression) -> tuple[TwoLayerForm, Array]:
+    """The two-layer form of the link and the gap of the encodings."""
+    return TwoLayerForm(*task.link.two_layer()), encoding_gap(task.encoding)
+
+
+_raw = eqx.filter_jit(TokenRegression.raw)
+
+
+def draw_prompts(task: TokenRegression, key: Key[Array, ""], size: int) -> Prompts:
+    """Independent prompts in float64."""
+    with float64():
+        x, t = _raw(task, key, size)
+    return np.asarray(x), np.asarray(t)
+
+
+def _random_prompts(built: Retrieval, size: int, key: Key[Array, ""]) -> Prompts:
+    x, t = draw_prompts(built.task, key, size)
+    lengths = np.linalg.norm(x, axis=2, keepdims=True)
+    return x * np.minimum(1.0, built.token_norm / lengths), t
+
+
+def _hostile_prompts(built: Retrieval) -> Iterator[Prompts]:
+    """Per slot of t: its token at one end of the range, along the direction that matters most, all others opposite."""
+    n, q, d = built.task.context_length, built.task.sparsity, built.task.dim
+    looked_for = np.unique(np.linspace(0, n - 1, min(n, _HOSTILE)).astype(int))
+    with float64():
+        weights = np.asarray(link_and_gap(built.task)[0].weight).reshape(-1, q, d)
+    for slot in range(q):
+        direction = np.linalg.svd(weights[:, slot])[2][0]
+        x = np.tile(built.token_norm * direction, (len(looked_for), n, 1))
+        x[np.arange(len(looked_for)), looked_for] *= -1
+        t = np.repeat((looked_for[:, None] + np.arange(q) - slot)[:, None] % n, n, axis=1)
+        yield x, t.astype("int32")

@@ -1,0 +1,90 @@
+"""Interpolating networks: they meet their points, within the norm promised, and as often as the lemmas say."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from genscope.bounds.recurrent import interpolation_norm
+from genscope.constructions.interpolation import interpolate, interpolation_bound
+from genscope.precision import float64
+from tests.seeds import seed
+
+ALONG = np.ones(1)
+
+
+def values(net, x):
+    """The network in NumPy."""
+    hidden = np.maximum(np.asarray(x, float) @ np.asarray(net.weight).T + np.asarray(net.bias), 0)
+    return hidden @ np.asarray(net.outer)
+
+
+def squared_norm(net):
+    return sum(float(np.sum(np.asarray(leaf) ** 2)) for leaf in jax.tree.leaves(net))
+
+
+def test_two_hundred_normals():
+    generator = np.random.default_rng(0)
+    z, y = generator.normal(size=(200, 1)), generator.normal(size=200)
+    net = interpolate(z, y, direction=ALONG)
+    with float64():
+        assert np.abs(np.asarray(net(jnp.asarray(z))) - y).max() < 1e-9  # slopes of 10^4, 200 terms, in float64
+    assert squared_norm(net) < interpolation_bound(z, y, direction=ALONG) / 20
+    assert net.weight.shape == (200, 1)
+
+
+def test_between_points_it_is_linear_and_before_them_it_is_zero():
+    net = interpolate(np.array([[2.0], [0.0], [1.0]]), np.array([5.0, 1.0, -1.0]), direction=ALONG)
+    at = np.array([[-2.0], [-1.0], [-0.5], [0.0], [0.5], [1.0], [1.5], [2.0], [3.0]])
+    assert values(net, at) == pytest.approx([0, 0, 0.5, 1, 0, -1, 2, 5, 11])
+
+
+def test_one_point_and_no_height():
+    assert values(interpolate(np.array([[3.0]]), np.array([7.0]), direction=ALONG), [[3.0]]) == pytest.approx([7])
+    flat = interpolate(np.array([[3.0], [4.0]]), np.zeros(2), direction=ALONG)
+    assert values(flat, [[3.0], [4.0]]) == pytest.approx([0, 0])
+    assert squared_norm(flat) == 0
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9)), min_size=1, max_size=12, unique_by=lambda p: p[0]))
+def test_any_points(points):
+    x, y = np.array(points, float).T
+    net = interpolate(x[:, None] / 3, y, direction=ALONG)
+    assert values(net, x[:, None] / 3) == pytest.approx(y, abs=1e-9)
+    assert squared_norm(net) <= interpolation_bound(x[:, None] / 3, y, direction=ALONG) * (1 + 1e-12)
+
+
+def test_random_directions_do_as_often_as_the_lemmas_say():
+    """Lemmas 36 and 37. By the exact binomial limits a share below 1/3, and below 1/6, has a chance of 1e-9."""
+    generator = np.random.default_rng(seed(9))
+    trials, n, d = 400, 12, 5
+    separated = small = 0
+    for _ in range(trials):
+        x, u, v = generator.normal(size=(n, d)), generator.normal(size=d), generator.normal(size=d)
+        u, v = u / np.linalg.norm(u), v / np.linalg.norm(v)
+        z = np.sort(x @ v)
+        separated += np.diff(z).min() >= math.sqrt(math.pi) / (3 * n**2) and z @ z <= 3 * n
+        y = generator.normal(size=(n, d)) @ u  # labels of other tokens, as hard as any
+        small += squared_norm(interpolate(x, y, direction=v)) <= interpolation_norm(n)
+    assert binom.cdf(separated, trials, 1 / 3) > 1e-9
+    assert binom.cdf(small, trials, 1 / 6) > 1e-9
+    assert binom.cdf(trials // 10, trials, 1 / 3) < 1e-9  # a share of 10 % would be caught
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "direction"),
+    [
+        (np.zeros((0, 1)), np.zeros(0), ALONG),
+        (np.zeros((2, 1)), np.zeros(2), ALONG),
+        (np.ones((1, 1)), np.zeros(1), 2 * ALONG),
+    ],
+)
+def test_points_that_cannot_be_met_are_refused(x, y, direction):
+    with pytest.raises(ValueError, match="Drop repeated points, or choose another direction"):
+        interpolate(x, y, direction=direction)
