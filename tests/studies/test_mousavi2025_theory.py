@@ -1,0 +1,91 @@
+"""The studies behind claims B1 to B4, shrunken: what trials return, and that they decide their claims."""
+
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
+from genscope.lab import Store, run
+from genscope.lab.reading import read
+from genscope.studies import mousavi2025_lower
+from genscope.studies.mousavi2025_constructions import RECURRENT, TOKENS
+from genscope.studies.mousavi2025_lower import FEEDFORWARD, HEADS, ffn_trial, heads_trial
+
+KEY = jr.key(5)
+BUILT = {"dim": [3], "sparsity": [2], "encoding_dim": [32]}
+
+
+@pytest.fixture
+def verdict(tmp_path):
+    def decide(claim, study, where=None):
+        with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
+            assert run(study, store=store, budget="quick", where=where, seeds=1).failed == 0
+            found = read(study, store=store, budget="quick", where=where, seeds=1)
+        return claim.verdict([found], budget="quick", seconds=0.0)["verdict"], found.frame
+
+    return decide
+
+
+def test_heads_retrieve_and_b1_holds(verdict):
+    decision, frame = verdict(B1, TOKENS, BUILT | {"context_length": [8], "sharpness": [0.5, 1.0, 1.5, 2.0]})
+    assert decision == "holds"
+    assert frame["rate"].n_unique() == 1  # one task for all sharpnesses
+    assert frame["promised_error"].n_unique() == 4
+
+
+def test_one_recurrent_network_serves_all_lengths_and_b3_holds(verdict):
+    decision, frame = verdict(B3, RECURRENT, BUILT | {"context_length": [6, 12]})
+    assert decision == "holds"
+    assert frame["weights"].n_unique() == 1
+    assert frame["max_error"].max() < 1e-12
+
+
+def test_b2_holds_at_the_quick_budget(verdict):
+    decision, frame = verdict(B2, HEADS)
+    assert decision == "holds"
+    assert len(frame) == len(HEADS.points)
+
+
+def test_b4_holds_at_the_quick_budget(verdict):
+    decision, frame = verdict(B4, FEEDFORWARD)
+    assert decision == "holds"
+    assert (frame["span_risk"] != frame["span_risk_mean"]).all()  # one u is not the mean
+
+
+def test_a_label_that_heads_can_tell_breaks_the_bound(monkeypatch):
+    """The planted fault: features of all tokens instead of the heads' mixtures."""
+    point = {"family": "block", "sparsity": 3, "dim": 1, "heads": 1}
+    honest = heads_trial(KEY, **point)
+    assert honest["risk"] > honest["bound"]
+    monkeypatch.setattr(mousavi2025_lower, "_softmax", lambda scores: np.eye(16)[:8])
+    assert heads_trial(KEY, **point)["risk"] < 1e-10
+
+
+def test_ranks_agree_with_the_sharp_bound():
+    for sparsity, dim, heads in ((6, 12, 2), (3, 5, 2), (4, 2, 3)):
+        found = heads_trial(KEY, family="best", sparsity=sparsity, dim=dim, heads=heads)
+        assert found["risk"] == pytest.approx(found["bound"], abs=1e-12)
+        assert found["risk_sem"] == pytest.approx(0, abs=1e-12)
+
+
+def test_ridge_approaches_the_span_with_many_samples():
+    few, many = (ffn_trial(KEY, context_length=3, dim=2, sample_size=size) for size in (4, 2000))
+    assert few["ridge_risk"] > few["span_risk"] > 0.1
+    assert many["ridge_risk"] < 1e-3
+    assert many["span_risk"] == pytest.approx(0, abs=1e-12)
+    assert many["bound"] == 0
+
+
+@pytest.mark.parametrize(
+    ("study", "point"),
+    [
+        (HEADS, {"family": "some"}),
+        (HEADS, {"sparsity": 9}),
+        (FEEDFORWARD, {"sample_size": 0}),
+        (TOKENS, {"sharpness": 0.0}),
+        (RECURRENT, {"context_length": 0}),
+    ],
+)
+def test_impossible_points_are_refused(study, point):
+    with pytest.raises(ValueError, match="Choose"):
+        study.check(point)
