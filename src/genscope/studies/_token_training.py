@@ -1,0 +1,285 @@
+r"""What the experiments of MH25 share: their two protocols, and one run of a network on token regression.
+
+Source: mousavi2025, Section 5 and Appendix E (protocol "text"); its public code (protocol "code").
+Departures: Transformer and FFN of several lengths share one program by padding, which changes nothing but rounding.
+Guarantee: exact up to the screen's probability of missing (`train.screen`); task, initialisation, training data and
+test data come from separate streams.
+
+The text and the code differ in fourteen places; each is a setting of `Protocol`, numbered as in docs/decisions.md.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Int, Key
+
+from genscope.models.mousavi2025 import Transformer
+from genscope.models.token_attention import TokenTransformer, draw_full
+from genscope.models.token_feedforward import TokenFeedForward
+from genscope.models.token_recurrent import TokenRecurrent
+from genscope.random import biased_bits, stream
+from genscope.tasks import Batch
+from genscope.tasks.links import draw_link
+from genscope.tasks.token_encoding import default_encoding_dim, encoding_gap
+from genscope.tasks.token_regression import Scale, TokenRegression
+from genscope.train.samples_to_threshold import SamplesToThreshold, TestSet, samples_to_threshold
+
+DIM = 10
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything in which the text and the public code of mousavi2025 differ."""
+
+    recurrent: str  # 1: the recurrent rival
+    units_grow: bool  # 1: its units are 500 q, not 500
+    weight_decay: float  # 2
+    test_size: int  # 3
+    simple_test: bool  # 4: test prompts are simple-1STR whatever is trained
+    check_every: int  # 5: steps, on 1STR (the text does not say)
+    check_every_simple: int  # 5: steps, on simple-1STR (the text does not say)
+    scale: Scale  # 6: factor of the encodings
+    scaled_attention: bool  # 7: biases, values, output projection and a root; or a full query-key matrix
+    output_bias: bool  # 8: of the head network
+    include_token: bool  # 9: in the recurrent states, with a linear read-out; or excluded, with a two-layer one
+    shared_draw: bool  # 10: link and encodings are shared by the runs of a draw (the text does not say)
+    block_simple: bool  # 11: Figure 2 trains on simple-1STR
+    budget: int  # 12: samples at which a run is given up (the text has none: this is ours)
+    states_threshold: bool  # 13: the documented commands leave the thresholds out; both use the text's
+    covers_sparsity: bool  # 14: there is no code for Figure 3
+
+
+TEXT = Protocol(
+    recurrent="rnn",
+    units_grow=True,
+    weight_decay=0.1,
+    test_size=10_000,
+    simple_test=False,
+    check_every=10,
+    check_every_simple=100,
+    scale="sqrt_d_over_q",
+    scaled_attention=False,
+    output_bias=False,
+    include_token=False,
+    shared_draw=False,
+    block_simple=False,
+    budget=1_000_000,
+    states_threshold=True,
+    covers_sparsity=True,
+)
+CODE = Protocol(
+    recurrent="gru",
+    units_grow=False,
+    weight_decay=0.01,
+    test_size=5_000,
+    simple_test=True,
+    check_every=10,
+    check_every_simple=100,
+    scale="none",
+    scaled_attention=True,
+    output_bias=True,
+    include_token=True,
+    shared_draw=True,
+    block_simple=True,
+    budget=1_000_000,
+    states_threshold=False,
+    covers_sparsity=False,
+)
+PROTOCOLS = {"text": TEXT, "code": CODE}
+
+# Recurrent kinds with their units; those of the published size grow with q where the protocol says so.
+RECURRENT = {"rnn": ("rnn", 500), "gru": ("gru", 500), "lstm": ("lstm", 500), "gru-128": ("gru", 128)}
+ARCHITECTURES = ("transformer", "ffn", *RECURRENT)
+
+
+class Shape(NamedTuple):
+    """Sizes that a compiled program is made for; `padded` if tasks may be smaller."""
+
+    tokens: int
+    encoding_dim: int
+    sparsity: int
+    padded: bool
+
+    @property
+    def embedding_dim(self) -> int:
+        """The dimension of an encoded token."""
+        return DIM + (self.sparsity + 1) * self.encoding_dim
+
+
+def shape_of(architecture: str, context_length: int, sparsity: int, share_up_to: int) -> Shape:
+    """The shape of a run: shared by all lengths up to a limit where padding costs less than compiling."""
+    shared = architecture in ("transformer", "ffn") and context_length <= share_up_to
+    tokens = share_up_to if shared else context_length
+    return Shape(tokens, default_encoding_dim(tokens), sparsity, shared)
+
+
+def settings(protocol: str, architecture: str) -> Protocol:
+    """The protocol of that name, once the names make sense."""
+    if protocol not in PROTOCOLS or architecture not in ARCHITECTURES:
+        raise ValueError(
+            f"got {protocol=}, {architecture=}: protocols are {', '.join(PROTOCOLS)}, architectures "
+            f"{', '.join(ARCHITECTURES)}. Choose among these."
+        )
+    return PROTOCOLS[protocol]
+
+
+def squared_losses(model: Any, task: TokenRegression, batch: Batch) -> Float[Array, " size"]:
+    """Squared error of each prompt, averaged over its real positions."""
+    return position_mean((predict(model, task, batch.x) - batch.y) ** 2, task)
+
+
+def predict(model: Any, task: TokenRegression, prompts: Float[Array, "size N d+q"]) -> Float[Array, "size N"]:
+    """Predictions for prompts."""
+    z = jax.vmap(task.encoded)(prompts)
+    if isinstance(model, Transformer):
+        return jax.vmap(lambda tokens: model(tokens, task.real))(z)
+    return model.batch(z, task.real)
+
+
+def position_mean(values: Float[Array, "size N"], task: TokenRegression) -> Float[Array, " size"]:
+    """Mean over the real positions."""
+    if task.real is None or task.length is None:
+        return jnp.mean(values, axis=1)
+    return jnp.sum(jnp.where(task.real[None], values, 0), axis=1) / task.length.astype(values.dtype)
+
+
+def draw_task(
+    key: Key[Array, ""], length: Int[Array, ""], encoding_dim: Int[Array, ""], *, shape: Shape, link: str, **fields: Any
+) -> TokenRegression:
+    """A task of traced length in a fixed shape; encodings depend on the length, the link does not."""
+    signs = biased_bits(jr.fold_in(stream(key, "encoding"), length), (shape.tokens, shape.encoding_dim), 0.5)
+    kept = jnp.outer(jnp.arange(shape.tokens) < length, jnp.arange(shape.encoding_dim) < encoding_dim)
+    rows = jnp.where(signs, 1.0, -1.0) / jnp.sqrt(encoding_dim.astype("float32"))
+    drawn = draw_link(link, stream(key, "link"), sparsity=shape.sparsity, dim=DIM)
+    return TokenRegression(jnp.where(kept, rows, 0), drawn, length=length if shape.padded else None, **fields)
+
+
+def draw_model(
+    key: Key[Array, ""], task: TokenRegression, encoding_dim: Int[Array, ""], *, architecture: str, protocol: Protocol
+) -> Any:
+    """A network of the published size for a task."""
+    n, columns = task.encoding.shape
+    dim, q = task.embedding_dim, task.sparsity
+    used = None
+    if task.length is not None:
+        used = jnp.concatenate([jnp.ones(DIM, bool), jnp.tile(jnp.arange(columns) < encoding_dim, q + 1)])
+    if architecture == "transformer":
+        kind = TokenTransformer.draw if protocol.scaled_attention else draw_full
+        return kind(key, dim=dim, heads=q, output_bias=protocol.output_bias, used=used)
+    if architecture == "ffn":
+        units = None if task.length is None else jnp.arange(n * DIM * q) < task.length * DIM * q
+        sizes = {"context_length": n, "dim": dim, "first": n * DIM * q}
+        return TokenFeedForward.draw(key, **sizes, used=used, real=task.real, units=units)
+    kind, units = RECURRENT[architecture]
+    return TokenRecurrent.draw(
+        key,
+        kind=kind,
+        dim=dim,
+        units=units * (q if protocol.units_grow else 1),
+        include_token=protocol.include_token,
+        output_bias=protocol.output_bias,
+    )
+
+
+class Prepared(NamedTuple):
+    """A task, an untrained network and a test set."""
+
+    task: TokenRegression
+    model: Any
+    test: TestSet
+
+
+@partial(jax.jit, static_argnames=("shape", "architecture", "protocol", "link", "simple"))
+def prepare(
+    keys: tuple[Key[Array, ""], ...],
+    length: Int[Array, ""],
+    encoding_dim: Int[Array, ""],
+    *,
+    shape: Shape,
+    architecture: str,
+    protocol: Protocol,
+    link: str,
+    simple: bool,
+) -> Prepared:
+    """All that a run starts from, by one program per shape."""
+    task_key, init_key, test_key = keys
+    fields = {"shared_positions": simple, "scale": protocol.scale}
+    task = draw_task(task_key, length, encoding_dim, shape=shape, link=link, **fields)
+    model = draw_model(init_key, task, encoding_dim, architecture=architecture, protocol=protocol)
+    examples = (task.simple() if protocol.simple_test else task).sample(test_key, protocol.test_size)
+    return Prepared(task, model, TestSet(examples, position_mean(examples.y**2, task)))
+
+
+def measure(
+    key: Key[Array, ""],
+    *,
+    architecture: str,
+    context_length: int,
+    protocol: Protocol,
+    draw: int,
+    threshold: float,
+    rate: float,
+    every: int,
+    sparsity: int = 1,
+    link: str = "linear",
+    simple: bool = False,
+    share_up_to: int = 0,
+    exact: bool = False,
+    losses: Callable[..., Array] = squared_losses,
+) -> dict[str, Any]:
+    """Samples until the test error is below the threshold, as a record.
+
+    Link and encodings follow from `draw` alone where the protocol shares them among runs.
+    """
+    task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
+    shape = shape_of(architecture, context_length, sparsity, share_up_to)
+    prepared = prepare(
+        (task_key, stream(key, "init"), stream(key, "test")),
+        jnp.int32(context_length),
+        jnp.int32(default_encoding_dim(context_length)),
+        shape=shape,
+        architecture=architecture,
+        protocol=protocol,
+        link=link,
+        simple=simple,
+    )
+    run = samples_to_threshold(
+        prepared.model,
+        prepared.task,
+        prepared.test,
+        key=stream(key, "data"),
+        losses=losses,
+        threshold=threshold,
+        rate=rate,
+        weight_decay=protocol.weight_decay,
+        batch_size=BATCH,
+        every=every,
+        budget=protocol.budget,
+        exact=exact,
+    )
+    return record(run, prepared.task, context_length, protocol)
+
+
+def record(run: SamplesToThreshold, task: TokenRegression, context_length: int, protocol: Protocol) -> dict[str, Any]:
+    """What every run of these studies says about itself; `samples` is a lower limit where not `reached`."""
+    encoding = task.encoding[:context_length]
+    return {
+        "samples": run.samples,
+        "reached": run.reached,
+        "diverged": run.diverged,
+        "risk": run.risk,
+        "checks": run.checks,
+        "checks_skipped": run.checks - run.full_checks,
+        "prompts_evaluated": run.examples_seen,
+        "encoding_gap": float(encoding_gap(encoding)),
+        "loss_curve": np.asarray(run.losses)[::10],
+        "settings": json.dumps(asdict(protocol)),
+    }

@@ -1,0 +1,147 @@
+"""Samples to threshold: fresh batches until the loss on a fixed test set is below a threshold, looked at now and then.
+
+Source: mousavi2025, Section 5 and Appendix E (AdamW on fresh batches of 64, a check every so many steps).
+Departures: None; checks stay where they are, and one that cannot succeed ends early (`train.screen`).
+Guarantee: exact up to the screen's probability of missing, which delays a detection by one check; `exact=True` has
+none. The batch of a step depends on the key and the step's number alone.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from genscope.tasks import AbstractTask, Batch
+from genscope.train.fit import updated
+from genscope.train.screen import MARGIN, screened
+
+Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a task on each example of a batch
+SEE_ALL = 1e30  # a margin that no excess overcomes
+
+
+class TestSet(NamedTuple):
+    """Fixed examples in random order, and their losses under the prediction 0, which are free."""
+
+    __test__ = False  # not for pytest
+
+    examples: Batch
+    control: Float[Array, " M"]
+
+
+class SamplesToThreshold(NamedTuple):
+    """A finished run; `samples` is where it ended, a lower limit if the threshold was not `reached`."""
+
+    model: eqx.Module
+    samples: int
+    reached: bool
+    diverged: bool  # a training loss was not finite; training ended there
+    risk: float  # at the last check
+    checks: int
+    full_checks: int  # of these, saw the whole test set
+    examples_seen: int  # by all checks together
+    losses: np.ndarray  # on each step's batch, before the step
+
+
+def optimizer(weight_decay: Float[Array, ""] | float) -> optax.GradientTransformation:
+    """AdamW of rate 1 with decay on all parameters; rate and decay may be traced, so that sweeps share a program."""
+    return optax.chain(
+        optax.scale_by_adam(),
+        optax.add_decayed_weights(weight_decay),
+        optax.scale(-1.0),  # pyright: ignore[reportArgumentType]
+    )
+
+
+def train_steps(model, state, steps: Array, draw, losses: Losses, task, rate: Array, weight_decay: Array):
+    """One AdamW step for each number in `steps`, on the batch `draw(number)`; the losses come before each step."""
+    trained, fixed = eqx.partition(model, eqx.is_inexact_array)
+
+    def step(carry, number):
+        trained, state = carry
+        batch = draw(number)
+        value, gradient = jax.value_and_grad(
+            lambda trained: jnp.mean(losses(eqx.combine(trained, fixed), task, batch))
+        )(trained)
+        return updated(trained, state, gradient, optimizer=optimizer(weight_decay), rate=rate), value
+
+    (trained, state), values = jax.lax.scan(step, (trained, state), steps)
+    return eqx.combine(trained, fixed), state, values
+
+
+def initial_state(model: eqx.Module) -> Any:
+    """The optimizer's state before the first step."""
+    return optimizer(0.0).init(eqx.filter(model, eqx.is_inexact_array))  # pyright: ignore[reportArgumentType]  # a pytree
+
+
+@eqx.filter_jit
+def begin(model: Any) -> Any:
+    """A copy of a model, since the chunks of a run give their buffers away, and the optimizer's first state."""
+    return jax.tree.map(jnp.copy, model), initial_state(model)
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _advance(fixed, model, state) -> Any:
+    """`every` steps, then a check."""
+    task, key, test, first, numbers, losses, batch_size, every, chunk = fixed
+    rate, weight_decay, threshold, margin = numbers
+
+    def draw(number):
+        return task.sample(jr.fold_in(key, number), batch_size)
+
+    model, state, values = train_steps(model, state, first + jnp.arange(every), draw, losses, task, rate, weight_decay)
+
+    def chunk_losses(start):
+        part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)
+        return losses(model, task, part)
+
+    check = screened(chunk_losses, test.control, chunk=chunk, threshold=threshold, margin=margin)
+    return model, state, values, check
+
+
+def samples_to_threshold(
+    model: eqx.Module,
+    task: AbstractTask,
+    test: TestSet,
+    *,
+    key: Key[Array, ""],
+    losses: Losses,
+    threshold: float,
+    rate: float,
+    weight_decay: float,
+    batch_size: int = 64,
+    every: int = 10,
+    budget: int = 1_000_000,
+    chunk: int = 250,
+    exact: bool = False,
+) -> SamplesToThreshold:
+    """Train until a check passes, at most on `budget` samples; `exact` evaluates the whole test set at every check.
+
+    The test set may follow another law than the task. `rate`, `weight_decay` and `threshold` are traced.
+    """
+    if min(batch_size, every, chunk) < 1 or budget < batch_size * every:
+        raise ValueError(
+            f"samples_to_threshold got {batch_size=}, {every=}, {budget=}: the budget is in samples, and the first "
+            f"check comes after {batch_size * every} of them. Raise the budget, or check more often."
+        )
+    numbers = tuple(jnp.float32(x) for x in (rate, weight_decay, threshold, SEE_ALL if exact else MARGIN))
+    model, state = begin(model)
+    history: list[np.ndarray] = []
+    samples, seen, checks, full = 0, 0, 0, 0
+    risk, reached, diverged = float("nan"), False, False
+    while samples + batch_size * every <= budget and not (reached or diverged):
+        fixed = (task, key, test, jnp.int32(samples // batch_size), numbers, losses, batch_size, every, chunk)
+        model, state, values, check = _advance(fixed, model, state)
+        history.append(np.asarray(values))
+        samples += batch_size * every
+        checks, seen = checks + 1, seen + int(check.seen)
+        full += int(check.seen) == len(test.control)
+        risk, reached = float(check.mean), bool(check.passed)
+        diverged = not np.isfinite(history[-1]).all()
+    return SamplesToThreshold(
+        model, samples, reached and not diverged, diverged, risk, checks, full, seen, np.concatenate(history)
+    )

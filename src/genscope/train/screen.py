@@ -1,0 +1,81 @@
+r"""Whether the mean loss over a fixed test set is below a threshold, decided from as few of its examples as possible.
+
+Source: mousavi2025, Section 5 (samples until the test error is below a threshold).
+Departures: None in what is measured; the paper evaluates every example at every check.
+Guarantee: a model passes if and only if its mean over all examples is below the threshold, except that a passing one is
+refused with a small probability (see `MARGIN`); nothing passes wrongly, ever. NaN losses never pass.
+
+After n of M examples, drawn in random order, the mean over all M is estimated by regression on a control $v$ whose mean
+over all M is known (the loss of predicting 0): $\bar L_n-b(\bar v_n-\bar v_M)$, with standard error
+$\sqrt{(1/n-1/M)\,s^2}$, $s^2$ the residual variance. Far from the threshold few examples suffice, because an untrained
+network's loss is nearly the control. The model is refused once the estimate exceeds the threshold by `MARGIN` errors.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+MARGIN = 4.5
+"""Standard errors: one look refuses a passing model with probability 4e-6 by the normal law."""
+
+
+class Check(NamedTuple):
+    """The verdict on one model."""
+
+    passed: Bool[Array, ""]
+    mean: Float[Array, ""]  # over all examples, or its estimate at the look that refused
+    seen: Int[Array, ""]  # examples that were evaluated
+
+
+def screened(
+    losses: Callable[[Int[Array, ""]], Float[Array, " chunk"]],
+    control: Float[Array, " M"],
+    *,
+    chunk: int,
+    threshold: Float[Array, ""],
+    margin: Float[Array, ""],
+) -> Check:
+    """Check a model whose losses on the examples from `start` on, `chunk` of them, are `losses(start)`.
+
+    A huge margin sees all examples. Traceable.
+    """
+    size = len(control)
+    if not 2 < chunk <= size or size % chunk:
+        raise ValueError(
+            f"screened got {size} examples in chunks of {chunk}: a standard error needs at least three, and chunks are "
+            "whole. Make the size a multiple of the chunk."
+        )
+    known = jnp.mean(control)
+
+    def look(state):
+        seen, _, sums = state
+        # Both are centred before they are squared, so that float32 sums lose nothing.
+        loss = losses(seen) - threshold
+        free = jax.lax.dynamic_slice(control, (seen,), (chunk,)) - known
+        sums = sums + jnp.stack([jnp.sum(part) for part in (loss, free, loss * loss, loss * free, free * free)])
+        seen = seen + chunk
+        return seen, _excess(sums, seen.astype(loss.dtype), size, margin) > 0, sums
+
+    def undecided(state):
+        seen, refused, _ = state
+        return (seen < size) & ~refused
+
+    start = (jnp.int32(0), jnp.bool_(False), jnp.zeros(5, control.dtype))
+    seen, _, sums = jax.lax.while_loop(undecided, look, start)
+    mean = _excess(sums, seen.astype(control.dtype), size, jnp.zeros_like(margin))
+    return Check((seen == size) & (mean < 0), mean + threshold, seen)
+
+
+def _excess(sums: Float[Array, " 5"], n: Float[Array, ""], size: int, margin: Float[Array, ""]) -> Float[Array, ""]:
+    """Estimated mean above the threshold, less the margin's standard errors."""
+    loss, free, loss_loss, loss_free, free_free = sums
+    cross = loss_free - loss * free / n
+    spread = free_free - free * free / n
+    slope = jnp.where(spread > 0, cross / jnp.where(spread > 0, spread, 1), 0)
+    residual = jnp.maximum(loss_loss - loss * loss / n - slope * cross, 0) / (n - 2)
+    error = jnp.sqrt(residual * jnp.maximum(1 / n - 1 / size, 0))
+    # All examples seen: the control's mean is its known one, and what is left of their difference is rounding.
+    return jnp.where(n < size, (loss - slope * free) / n, loss / n) - margin * error
