@@ -122,10 +122,11 @@ def ways(heads: Sequence[Head], setting: Setting, refine: Refine) -> list[list[C
     outer = 0.0 if refine.readout_norm is None else log(refine.readout_norm)
     reach = log_sum(math.log(head.copies) + setting.sigma + head.value_spectral + setting.token for head in heads)
     examples = log(refine.readout_points) if refine.readout_points else setting.points
-    readout = Cover("readout", "readout", outer + reach, lambda log_kappa: linear_size(log_kappa, examples))
+    readout = Cover("readout", "readout", outer + reach, lambda log_kappa: linear_size(log_kappa, examples), wide=True)
 
     def covers(kind: str, radius: Callable[[Head], float], size: Callable[[float], float]) -> list[Cover]:
-        return [Cover(f"{head.name}{kind}", kind, outer + radius(head), size, head.copies) for head in heads]
+        wide = kind == "query-key" and bool(refine.given())
+        return [Cover(f"{head.name}{kind}", kind, outer + radius(head), size, head.copies, wide) for head in heads]
 
     def scores(accuracy: Callable[[Head], float], size: Callable[[float], float]) -> list[Cover]:
         # Lemma 4.3: the output moves by at most c L B_V B_X times what the scores move.

@@ -46,6 +46,7 @@ def log_multisets(log_symbols: float, size: float) -> float:
     >>> abs(log_multisets(math.log(3), 2) - math.log(10)) < 1e-14
     True
     """
+    size = float(size) if size < 1e308 else math.inf
     if size == 0 or math.isinf(size):
         return size
     x = log_symbols - math.log(size)  # log(A / K)

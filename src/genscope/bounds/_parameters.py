@@ -67,9 +67,9 @@ def positive(meaning: str) -> Number:
     return Number(meaning)
 
 
-def count(meaning: str) -> Number:
+def count(meaning: str, most: float = math.inf) -> Number:
     """A number of things, one at least."""
-    return Number(meaning, low=1, closed=(True, False), whole=True)
+    return Number(meaning, low=1, high=most, closed=(True, math.isfinite(most)), whole=True)
 
 
 @dataclass(frozen=True)

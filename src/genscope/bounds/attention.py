@@ -55,7 +55,7 @@ def head(
     constant: Constant = None,
     refine: Refine = PLAIN,
 ) -> Bound:
-    r"""One attention head.
+    r"""One attention head (edelman2022, Corollary 4.5).
 
     Explicit: the least $\mathrm{mat}(B_V^{2,1},\epsilon_V)+\mathrm{mat}(B_{QK}^{2,1},\epsilon_{QK})$ over splits
     $\epsilon=L_\sigma\epsilon_V+cL_\sigma B_VB_XB_z\epsilon_{QK}$, where $\mathrm{mat}$ is `matrix_cover`.
@@ -94,13 +94,15 @@ def heads(
     width: Width,
     dimension: Dimension,
     points: Points,
-    heads: Annotated[int | None, count("number of heads")] = None,
+    heads: Annotated[int | None, count("number of heads", most=1e6)] = None,
     softmax_constant: SoftmaxConstant = None,
     form: Form = "explicit",
     constant: Constant = None,
     refine: Refine = PLAIN,
 ) -> Bound:
-    r"""The sum of several attention heads; a norm is one number for all of them, or a list with one per head.
+    r"""The sum of several attention heads (edelman2022, Section 4).
+
+    A norm is one number for all heads, or, in Python, a list with one per head.
 
     Explicit: the least $\sum_h[\mathrm{mat}(B_V^{2,1},\epsilon_V)+\mathrm{mat}(B_{QK}^{2,1},\epsilon_{QK})]$ over
     splits $\epsilon=\sum_h[L_\sigma\epsilon_V+cL_\sigma B_VB_XB_z\epsilon_{QK}]$.

@@ -76,7 +76,7 @@ def linear_cover(
     constant: Constant = None,
     internal: Annotated[bool, Choice("count a cover by members of the class")] = False,
 ) -> Bound:
-    r"""Linear functions $x\mapsto w\cdot x$, $\|w\|_2\le B_W$, on $N$ points of norm at most $B_X$.
+    r"""Linear functions $x\mapsto w\cdot x$, $\|w\|_2\le B_W$, on $N$ points with $\|x\|\le B_X$ (after Zhang 2002).
 
     Explicit: $\log\mathcal N_\infty\le\log\binom{2N+K}K\le K\log(2N+1)$ with $K=\lfloor\kappa\rfloor$.
     Order: $c_0\,\kappa\log(B_XB_WN/\epsilon)$.
@@ -102,7 +102,7 @@ def linear_cover(
 
 @checked
 def zhang_cover(*, weight_norm: WeightNorm, input_norm: InputNorm, epsilon: Epsilon, points: Points) -> Bound:
-    r"""The classical bound for linear functions, as a yardstick.
+    r"""The classical bound for linear functions, as a yardstick (Zhang 2002, Theorem 4).
 
     $\log_2\mathcal N_\infty\le36\,\kappa\log_2(2\lceil4B_XB_W/\epsilon+2\rceil N+1)$ (recalled, not proved here).
     """
@@ -127,7 +127,7 @@ def matrix_cover(
     constant: Constant = None,
     ratio: Annotated[float | None, Number("ratio r of scales (default: the best of a few)", low=1)] = None,
 ) -> Bound:
-    r"""Linear maps $x\mapsto Wx$, $\|W^\top\|_{2,1}\le B_W$, with $d_1$ outputs; distances are $\ell_2$.
+    r"""Linear maps $x\mapsto Wx$, $\|W^\top\|_{2,1}\le B_W$, with $d_1$ outputs (edelman2022, Lemma 4.6).
 
     Explicit, for any ratio $r>1$: $\log\mathcal N_\infty\le\log\binom{A+K}K\le r\kappa\log(1+A)$ with
     $K=\lfloor r\kappa\rfloor$, $A=2d_1NL$, $L=1+\lfloor\log_r(r\kappa)\rfloor$. Order: $c_0\,\kappa\log(d_1N)$.

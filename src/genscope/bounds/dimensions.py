@@ -25,9 +25,10 @@ def _check(caller: str, dimension: float, points: float) -> None:
 
 @checked
 def vc_cover(*, vc_dimension: Annotated[float, count("VC dimension v")], points: SampleSize) -> Bound:
-    r"""Classes of functions with values 0 and 1, at any accuracy below 1: $\log\sum_{i\le v}\binom mi\le v\log(em/v)$.
+    r"""Functions with values 0 and 1, by VC dimension (Anthony and Bartlett 1999, Theorem 3.7).
 
-    The number of labelings (Sauer, Shelah), which for covers within the class is the covering number.
+    At any accuracy below 1: $\log\sum_{i\le v}\binom mi\le v\log(em/v)$. The number of labelings
+    (Sauer, Shelah), which for covers within the class is the covering number.
     """
     _check("vc_cover", vc_dimension, points)
     size = min(_subsets(points, vc_dimension), exp(log(vc_dimension) + log(1 + log(points) - log(vc_dimension))))
@@ -38,12 +39,14 @@ def _subsets(points: float, most: float) -> float:
     r"""$\log\sum_{i\le v}\binom mi$, summed downwards from $i=v$ while it is short; else infinite."""
     if points == most:
         return exp(log(points) + log(math.log(2)))
+    if points > 1e300:
+        return math.inf
     total = ratio = 1.0
     for i in range(100_000):
         ratio *= (most - i) / (points - most + 1 + i)  # binom(m, v - i - 1) / binom(m, v)
         total += ratio
         if ratio < 1e-17 * total:
-            return log_multisets(log(points - most), float(most)) + math.log(total)
+            return log_multisets(log(points - most), most) + math.log(total)
     return math.inf
 
 
@@ -55,7 +58,10 @@ def pseudo_cover(
     epsilon: Epsilon,
     points: SampleSize,
 ) -> Bound:
-    r"""Classes with values in $[0,B]$: $p\log(emB/(\epsilon p))$, and 0 for $\epsilon\ge B$."""
+    r"""Functions with values in $[0,B]$, by pseudo-dimension (Anthony and Bartlett 1999, Theorem 12.2).
+
+    $p\log(emB/(\epsilon p))$, and 0 for $\epsilon\ge B$.
+    """
     _check("pseudo_cover", pseudo_dimension, points)
     levels = log(range) - log(epsilon)
     inner = 1 + log(points) + levels - log(pseudo_dimension)
@@ -70,7 +76,10 @@ def fat_cover(
     epsilon: Annotated[float, Number("accuracy of the cover", high=1, closed=(False, True))],
     points: SampleSize,
 ) -> Bound:
-    r"""Classes with values in $[0,1]$: $\log2+\lceil v\log_2(2em/(v\epsilon))\rceil\log(m(\frac2\epsilon+1)^2)$."""
+    r"""Functions with values in $[0,1]$, by fat-shattering dimension (Anthony and Bartlett 1999, Theorem 12.8).
+
+    $\log2+\lceil v\log_2(2em/(v\epsilon))\rceil\log(m(\frac2\epsilon+1)^2)$.
+    """
     _check("fat_cover", fat_dimension, points)
     inner = (math.log(2) + 1 + log(points) - log(fat_dimension) - log(epsilon)) / math.log(2)
     exponent = exp(log(fat_dimension) + log(inner))

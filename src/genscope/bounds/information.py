@@ -20,10 +20,11 @@ def lower(
     support_size: Annotated[float, count("support size s")],
     confidence: Annotated[float, Number("probability of finding the support", high=1, closed=(False, True))] = 0.95,
 ) -> Bound:
-    r"""Samples needed to find a uniformly random support of $s$ among $T$ bits, with probability $1-\delta$.
+    r"""Samples needed to find a uniformly random support of $s$ among $T$ bits (edelman2022, Section 5).
 
-    $m\ge\log_2\binom Ts+\log_2(1-\delta)$. For given inputs, $m$ labels lead a deterministic learner to at most $2^m$
-    supports, so it is right with probability at most $2^m/\binom Ts$; a randomised learner is a mixture of these.
+    With probability $1-\delta$: $m\ge\log_2\binom Ts+\log_2(1-\delta)$. For given inputs, $m$ labels lead a
+    deterministic learner to at most $2^m$ supports, so it is right with probability at most $2^m/\binom Ts$; a
+    randomised learner is a mixture of these.
     """
     if support_size > context_length:
         raise ValueError(
@@ -32,7 +33,7 @@ def lower(
         )
     rest = context_length - support_size
     terms = {
-        "supports": log_multisets(log(rest), float(support_size)) / math.log(2) if rest else 0.0,
+        "supports": log_multisets(log(rest), support_size) / math.log(2) if rest else 0.0,
         "confidence": math.log2(confidence),
     }
     return Bound("lower", terms, explicit=True, source="edelman2022, Section 5", trivial=0.0, lower=True)

@@ -60,7 +60,7 @@ def deep(
     output_21: Annotated[Several, norm("bound of ‖W_C‖₂,₁")],
     output_spectral: Annotated[Several, norm("bound of the spectral norm of W_C")],
     readout_norm: Annotated[float, norm("bound of ‖w‖, the linear read-out")],
-    layers: Annotated[int, count("number of layers")],
+    layers: Annotated[int, count("number of layers", most=1000)],
     input_norm: Annotated[float, Number("bound of the tokens, ‖x‖", high=1, closed=UNIT)] = 1.0,
     context_norm: Annotated[float, Number("bound of the first layer's contexts, ‖z‖", high=1, closed=UNIT)] = 1.0,
     lipschitz: Lipschitz = 1.0,
@@ -68,7 +68,7 @@ def deep(
     width: Width,
     dimension: Dimension,
     points: Points,
-    heads: Annotated[int, count("number of equal heads in a layer")] = 1,
+    heads: Annotated[int, count("number of equal heads in a layer", most=1e6)] = 1,
     residual: Annotated[bool, Choice("residual connections")] = False,
     readout_points: Annotated[float | None, count("examples m that are read out (default: points)")] = None,
     softmax_constant: SoftmaxConstant = None,
@@ -76,7 +76,9 @@ def deep(
     constant: Constant = None,
     depth_exponent: Annotated[float | None, positive("constant of the order form's exponent (default 1)")] = None,
 ) -> Bound:
-    r"""Several layers of attention; a norm is one number for all layers, or a list with one per layer.
+    r"""Several layers of attention (edelman2022, Theorem 4.7).
+
+    A norm is one number for all layers, or, in Python, a list with one per layer.
 
     Explicit: the least $\mathrm{lin}(B_w,\epsilon_w)+\sum_i[\mathrm{mat}(B_C^{2,1},\epsilon_C)+\mathrm{mat}(B_V^{2,1},
     \epsilon_V)+\mathrm{mat}(B_{QK}^{2,1},\epsilon_{QK})]$ over splits of $\epsilon$ as above.
@@ -102,7 +104,7 @@ def deep(
 
     def covers() -> Iterator[Cover]:
         examples = log(readout_points) if readout_points else log(points)
-        yield Cover("readout", "readout", outer, lambda log_kappa: linear_size(log_kappa, examples))
+        yield Cover("readout", "readout", outer, lambda log_kappa: linear_size(log_kappa, examples), wide=True)
         later = outer  # log of B_w Λ_i
         for i in range(layers, 0, -1):
             row = rows[i - 1]

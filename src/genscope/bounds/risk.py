@@ -29,7 +29,7 @@ def rademacher(
     range: PredictionRange,
     samples: Samples,
 ) -> Bound:
-    r"""Rademacher complexity of a class with $\log\mathcal N(\epsilon)\le C/\epsilon^2$.
+    r"""Rademacher complexity of a class with $\log\mathcal N(\epsilon)\le C/\epsilon^2$ (edelman2022, Lemma 2.2).
 
     With $\alpha=3\sqrt{C/m}\le A$: $\hat{\mathcal R}\le4\alpha+\frac{12}{\sqrt m}\int_\alpha^A\frac{\sqrt C}\epsilon
     d\epsilon=12\sqrt{C/m}\,(1+\log\frac A\alpha)$, which is the least over $\alpha$; and always
@@ -79,9 +79,10 @@ def generalization(
     confidence: Confidence = 0.95,
     two_sided: Annotated[bool, Choice("bound the absolute value of the difference")] = False,
 ) -> Bound:
-    r"""Population risk minus empirical risk, for all functions of the class at once, with probability $1-\delta$.
+    r"""Population risk minus empirical risk, for all functions of the class at once (edelman2022, Lemma 2.2).
 
-    $2L\hat{\mathcal R}+3M\sqrt{\log(2/\delta)/(2m)}$ for losses in $[0,M]$; $\log(4/\delta)$ on both sides.
+    With probability $1-\delta$: $2L\hat{\mathcal R}+3M\sqrt{\log(2/\delta)/(2m)}$ for losses in
+    $[0,M]$; with $\log(4/\delta)$ for the absolute value.
     """
     tail = log(4 if two_sided else 2) - math.log1p(-confidence)
     terms = {
@@ -99,10 +100,11 @@ def margin(
     samples: Samples,
     confidence: Confidence = 0.95,
 ) -> Bound:
-    r"""Probability of error, for all functions of the class at once, with probability $1-\delta$.
+    r"""Probability of error, for all functions of the class at once (Anthony and Bartlett 1999, Theorem 10.1).
 
-    $\widehat{\mathrm{er}}_\gamma+\sqrt{\frac8m(\log\mathcal N_\infty(\gamma/2,2m)+\log\frac2\delta)}$. The covers of
-    this theorem are strict, hence $\epsilon<\gamma/2$.
+    With probability $1-\delta$:
+    $\widehat{\mathrm{er}}_\gamma+\sqrt{\frac8m(\log\mathcal N_\infty(\gamma/2,2m)+\log\frac2\delta)}$.
+    The covers of this theorem are strict, hence $\epsilon<\gamma/2$.
     """
     tail = math.log(2) - math.log1p(-confidence)
     terms = {

@@ -9,7 +9,7 @@ Source: edelman2022, Theorem 4.2 and Corollary 4.5.
 Departures: the closed form serves as a start; then the best of a fixed family of splits is taken.
 Guarantee: `split_cubic` is the exact minimum of its model. `allocate` gives a valid bound that is monotone in accuracy
 and points, because its splits depend on neither the points nor (but for the cap at the radius) the accuracy; it is
-within about 1 % of the best split.
+within about 1 % of the best split of two covers, and within a few of the best of more.
 """
 
 import itertools
@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from genscope.bounds._logarithms import exp, log, log_sum
 
-_WIDEST = 0.6  # tilt; a logarithmic factor of 6 between two covers tilts by log(6) / 3
+_NEAR, _FAR = 0.4, 4.0  # tilts: a logarithmic factor of 3 between two covers tilts by log(3) / 3
+_EFFORT = 400  # steps of the finest grid
 
 
 class Split(NamedTuple):
@@ -60,6 +61,8 @@ class Cover(NamedTuple):
     size: Callable[[float], float]
     """Nats, by log kappa."""
     copies: int = 1
+    wide: bool = False
+    """It may cost far less than the others at the same kappa, as a cover of a scalar or of few points does."""
 
 
 def allocate(covers: Sequence[Cover], log_epsilon: float) -> Mapping[str, float]:
@@ -70,13 +73,13 @@ def allocate(covers: Sequence[Cover], log_epsilon: float) -> Mapping[str, float]
     and $\theta$ such that the budget is used up; an infinite tilt makes a kind trivial.
     """
     live = [cover for cover in covers if cover.log_radius > -math.inf]
-    kinds = list(dict.fromkeys(cover.kind for cover in live))
+    kinds = sorted(dict.fromkeys((cover.wide, cover.kind) for cover in live))
     copies = [math.log(cover.copies) for cover in live]
     caps = [more + cover.log_radius - log_epsilon for more, cover in zip(copies, live, strict=True)]
     best: tuple[float, list[float]] | None = None
-    for tilts in _tilts(len(kinds), len(live)):
+    for tilts in _tilts([wide for wide, _ in kinds], len(live)):
         weights = [
-            more / 3 + 2 / 3 * cap + tilts[kinds.index(cover.kind)]
+            more / 3 + 2 / 3 * cap + tilts[kinds.index((cover.wide, cover.kind))]
             for more, cap, cover in zip(copies, caps, live, strict=True)
         ]
         shares = _fill(weights, caps)
@@ -89,16 +92,30 @@ def allocate(covers: Sequence[Cover], log_epsilon: float) -> Mapping[str, float]
     return {cover.name: 0.0 for cover in covers} | {cover.name: size for cover, size in zip(live, sizes, strict=True)}
 
 
-def _tilts(kinds: int, covers: int) -> Iterator[tuple[float, ...]]:
-    """Tilts of each kind; only their differences matter, so the first is 0 or infinite.
+def _tilts(wide: Sequence[bool], covers: int) -> Iterator[tuple[float, ...]]:
+    """Tilts of each kind; only differences between finite ones matter, so the first of these is 0.
 
     The grid is as fine as time allows: with few covers, one update more or less is seen in the sum.
     """
-    if kinds == 0:
-        return iter(())
-    steps = {1: 0, 2: max(16, 600 // covers), 3: 4}.get(kinds, 2)
-    grid = (*(_WIDEST * step / steps for step in range(-steps, steps + 1)), math.inf) if steps else ()
-    return itertools.product((0.0, math.inf), *[grid] * (kinds - 1))
+    if not wide:
+        yield ()
+        return
+    first, *others = wide
+    if len(others) == 1:
+        grids = [_grid(max(8, _EFFORT // covers), wide=True)]
+    else:
+        steps = max(1, _EFFORT // (100 if len(others) == 2 else 200))
+        grids = [_grid(steps, wide=each or first) for each in others]
+    yield from ((0.0, *rest) for rest in itertools.product(*grids))
+    yield from ((math.inf, *rest) for rest in _tilts(others, covers))
+
+
+def _grid(steps: int, *, wide: bool) -> list[float]:
+    """Equal steps near 0; if wide, equal ratios beyond; and infinity."""
+    near = [_NEAR * step / steps for step in range(-steps, steps + 1)]
+    tail = max(4, steps // 4)
+    far = [_NEAR * (_FAR / _NEAR) ** (step / tail) for step in range(1, tail + 1)] if wide else []
+    return [*near, *far, *(-tilt for tilt in far), math.inf]
 
 
 def _fill(log_weights: Sequence[float], log_caps: Sequence[float]) -> list[float] | None:

@@ -62,8 +62,8 @@ def volumetric_head(
 
     $\|f-\hat f\|\le L_\sigma B_X\|W_V-\hat W_V\|+cL_\sigma B_VB_X^2B_z\|W_{QK}-\hat W_{QK}\|$, and for covers within
     the balls $\|W_QW_K^\top-\hat W_Q\hat W_K^\top\|\le R_K\|W_Q-\hat W_Q\|+R_Q\|W_K-\hat W_K\|$. Each matrix gets a
-    share of $\epsilon$ in proportion to its number of parameters, which is best for small $\epsilon$. Where all norms are
-    given, the smaller of the two.
+    share of $\epsilon$ in proportion to its number of parameters, which is best for small $\epsilon$. Where all norms
+    are given, the smaller of the two.
     """
     if (query_radius is None) != (key_radius is None) or (query_key_radius is None and query_radius is None):
         raise ValueError(
