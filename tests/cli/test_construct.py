@@ -3,12 +3,14 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from genscope.constructions import sufficient_dimension
 from genscope.fourier import parse
 from genscope.models.file import load
 from genscope.precision import float64
-from tests.cli.program import program
+from tests.cli.program import invoke, program
 
 EXPRESSION = "x3 & ~x17 | maj(x1,x2,x40)"
 KEYS = ["expression", "context_length", "support", "encoding", "exact", "max_error", "inputs_checked", "exhaustive"]
@@ -121,3 +123,22 @@ def test_the_largest_request_takes_seconds(encoding, directory):
     out, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
     assert json.loads(out)["exact"]
+
+
+pieces = st.sampled_from(
+    "x0 x1 x7 x99999999999 & | ~ ^ ( ) , ; 0 1 maj( thr(2; table(0x6; parity( or( é \udc80".split(" ")
+)
+numbers = st.one_of(st.integers(-3, 40).map(str), st.sampled_from(["1e3", "9" * 5000, "-0", "nan", "", "٣"]))
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(pieces, max_size=8).map(" ".join),
+    numbers,
+    st.sampled_from(["positional", "bag", "", "Bag"]),
+    st.lists(st.sampled_from(["--dimension=5", "--seed=-1", "--seed=18446744073709551616", "--json", "--out=."])),
+)
+def test_no_request_ends_in_a_traceback(expression, length, encoding, options):
+    result = invoke("construct", f"--context-length={length}", f"--encoding={encoding}", *options, "--", expression)
+    assert result.exit_code in (0, 2)
+    assert "Traceback" not in result.output
