@@ -94,10 +94,10 @@ def signs(task: TokenRegression) -> bool:
 
 
 def check_range(caller: str, **ranges: float) -> None:
-    """Refuse sizes that are not positive numbers."""
+    """Refuse sizes that are not positive, or have squares that no float holds."""
     for name, value in ranges.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{caller} got {name}={value}: it is a positive number. Give such a number.")
+        if not 1e-100 <= value <= 1e100:
+            raise ValueError(f"{caller} got {name}={value}: it lies between 1e-100 and 1e100. Give such a number.")
 
 
 def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verdict:

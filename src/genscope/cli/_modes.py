@@ -1,0 +1,32 @@
+"""Commands with modes: `construct EXPR` beside `construct token-retrieval`.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; a word is a mode if it is the name of one, and belongs to the first mode otherwise.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from genscope.cli._errors import guarded
+
+
+class _Modes(TyperGroup):
+    """A group whose first member also answers where no mode is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Name the first mode where the user did not."""
+        first = next(iter(self.commands))
+        return super().parse_args(ctx, args if args and args[0] in self.commands else [first, *args])
+
+
+def with_modes(first: str, command: Callable[..., None], modes: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    """The command, under the name `first` or none, and its further modes, each with options of its own."""
+    summary = (command.__doc__ or "").partition("\n")[0]
+    group = typer.Typer(cls=_Modes, help=summary, add_completion=False, rich_markup_mode="rich")
+    for name, mode in {first: command, **modes}.items():
+        group.command(name)(guarded(mode))
+    return group

@@ -1,0 +1,89 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from genscope.cli import construct
+from genscope.cli._construct_tokens import MODES
+from genscope.cli._modes import with_modes
+from genscope.constructions import Verdict, retrieval
+
+app = typer.Typer()
+app.add_typer(with_modes("expression", construct.construct, MODES), name="construct")
+app.command("other")(lambda: None)
+
+KEYS = ["construction", "tokens", "dimension", "sparsity", "exact", "max_error", "promised_error", "inputs_checked"]
+KEYS += ["norms", "source"]
+SIZES = ("--tokens", "6", "--dimension", "3", "--sparsity", "2", "--prompts", "4")
+
+
+def call(*arguments, status=0):
+    result = CliRunner().invoke(app, ["construct", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, result.output
+    return result
+
+
+def test_heads_are_built_within_the_promised_error():
+    facts = json.loads(call("token-retrieval", *SIZES, "--error", "0.001", "--json").stdout)
+    assert list(facts)[: len(KEYS)] == KEYS
+    assert (facts["construction"], facts["tokens"], facts["dimension"], facts["sparsity"]) == (
+        "token-retrieval",
+        6,
+        3,
+        2,
+    )
+    assert not facts["exact"]
+    assert 0 < facts["max_error"] <= facts["promised_error"] == pytest.approx(0.001)
+    assert facts["inputs_checked"] == 4 + 2 * 6
+    assert facts["norms"] == pytest.approx(facts["promised_norms"])
+
+
+def test_the_recurrent_network_is_exact_and_told_in_words():
+    facts = json.loads(call("recurrent-retrieval", *SIZES, "--json").stdout)
+    assert list(facts)[: len(KEYS)] == KEYS
+    assert facts["exact"]
+    assert facts["promised_error"] == 0
+    told = call("recurrent-retrieval", *SIZES).stdout
+    assert "exact: largest error" in told
+    assert "W_2" in told
+
+
+def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkeypatch, directory):
+    bad = Verdict(max_error=0.5, inputs_checked=4, exhaustive=False, exact=False, kept=False)
+    monkeypatch.setattr(retrieval, "verify_retrieval", lambda *arguments, **options: bad)
+    result = call("token-retrieval", *SIZES, "--out", "model.safetensors", "--json", status=1)
+    assert json.loads(result.stdout)["file"] is None
+    assert "larger --error" in result.stderr
+    assert not list(directory.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "advice"),
+    [
+        ("token-retrieval", ["--tokens", "0"], "between 1 and 1024"),
+        ("token-retrieval", ["--sparsity", "17"], "between 1 and 16"),
+        ("token-retrieval", ["--error", "0"], "Give such a number"),
+        ("token-retrieval", ["--token-norm", "nan"], "Give such a number"),
+        ("recurrent-retrieval", ["--prompts", "0"], "Correct the one"),
+        ("recurrent-retrieval", ["--seed", "-1"], "Correct the one"),
+        ("recurrent-retrieval", ["--encoding-dimension", "2"], "Raise the dimension"),
+    ],
+)
+def test_bad_requests_are_refused(mode, options, advice):
+    result = call(mode, *SIZES, *options, status=2)
+    assert result.stdout == ""
+    assert advice in result.stderr
+
+
+def test_expressions_are_read_as_before():
+    facts = json.loads(call("x1 & x3", "--context-length", "6", "--json").stdout)
+    assert facts["support"] == [1, 3]
+    first = json.loads(call("--context-length", "6", "x1 & x3", "--json").stdout)
+    named = json.loads(call("expression", "x1 & x3", "--context-length", "6", "--json").stdout)
+    assert facts == first == named
+    assert "--context-length" in call("--help").stdout
+    assert "--tokens" in call("token-retrieval", "--help").stdout
+    assert "Missing" in call(status=2).stderr
