@@ -136,7 +136,7 @@ def squared_losses(model: Any, task: TokenRegression, batch: Batch) -> Float[Arr
     return position_mean((predict(model, task, batch.x) - batch.y) ** 2, task)
 
 
-def predict(model: Any, task: TokenRegression, prompts: Float[Array, "size N d+q"]) -> Float[Array, "size N"]:
+def predict(model: Any, task: TokenRegression, prompts: Float[Array, "size N row"]) -> Float[Array, "size N"]:
     """Predictions for prompts."""
     z = jax.vmap(task.encoded)(prompts)
     if isinstance(model, Transformer):

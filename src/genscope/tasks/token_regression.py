@@ -136,12 +136,12 @@ class TokenRegression(AbstractTask):
         marks = marks if self.real is None else jnp.where(self.real[None, None], marks, -1)
         return jax.lax.top_k(marks, self.sparsity)[1].astype("int32")
 
-    def inputs(self, key: Key[Array, ""], size: int) -> Float[Array, "size N d+q"]:
+    def inputs(self, key: Key[Array, ""], size: int) -> Float[Array, "size N row"]:
         """Independent prompts."""
         x, t = self.raw(key, size)
         return jnp.concatenate([x, t.astype(x.dtype)], axis=2)
 
-    def split(self, prompt: Float[Array, "N d+q"]) -> tuple[Float[Array, "N d"], Int[Array, "N q"]]:
+    def split(self, prompt: Float[Array, "N row"]) -> tuple[Float[Array, "N d"], Int[Array, "N q"]]:
         """Tokens and positions of one prompt."""
         if prompt.shape != (self.context_length, self.dim + self.sparsity):
             raise ValueError(
@@ -154,7 +154,7 @@ class TokenRegression(AbstractTask):
         """The label at each position of one prompt."""
         return jax.vmap(self.link)(x[t])
 
-    def target(self, x: Float[Array, "N d+q"]) -> Float[Array, " N"]:
+    def target(self, x: Float[Array, "N row"]) -> Float[Array, " N"]:
         """The label at each position of one prompt."""
         return self.labels(*self.split(x))
 
@@ -165,7 +165,7 @@ class TokenRegression(AbstractTask):
         z = jnp.concatenate([x, marks, marks[t].reshape(len(x), -1)], axis=1)
         return z if self.real is None else jnp.where(self.real[:, None], z, 0)
 
-    def encoded(self, prompt: Float[Array, "N d+q"]) -> Float[Array, "N D"]:
+    def encoded(self, prompt: Float[Array, "N row"]) -> Float[Array, "N D"]:
         """What a network reads of one prompt."""
         return self.encode(*self.split(prompt))
 

@@ -1,0 +1,151 @@
+"""Token regression: labels by a loop, encodings row by row, laws of positions, padding."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from genscope.tasks.links import Linear
+from genscope.tasks.silent_half import SilentHalf
+from genscope.tasks.token_regression import TokenRegression
+from tests.seeds import seed
+
+sample = eqx.filter_jit(lambda task, key, size: task.sample(key, size))
+
+
+def draw(**options):
+    sizes = {"context_length": 6, "dim": 3, "sparsity": 2, "link": "hermite2"}
+    return TokenRegression.draw(jr.key(0), **(sizes | options))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("replace", [False, True])
+def test_labels_agree_with_a_loop(shared, replace):
+    task = draw(shared_positions=shared, replace=replace)
+    batch = sample(task, jr.key(1), 40)
+    for prompt, labels in zip(np.asarray(batch.x), np.asarray(batch.y), strict=True):
+        x, t = prompt[:, :3], prompt[:, 3:].astype(int)
+        expected = [float(task.link(jnp.asarray(np.stack([x[j] for j in asked])))) for asked in t[:2]]
+        np.testing.assert_allclose(labels[:2], expected, atol=1e-5)
+        assert t.min() >= 0
+        assert t.max() < 6
+        assert not shared or (t == t[0]).all()
+        assert replace or all(len(set(asked)) == 2 for asked in t)
+    if shared:
+        np.testing.assert_allclose(np.ptp(np.asarray(batch.y), axis=1), np.zeros(40), atol=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "factor"), [("none", 1.0), ("sqrt_d_over_q", np.sqrt(1.5))])
+def test_encoded_rows(scale, factor):
+    task = draw(scale=scale)
+    prompt = np.asarray(task.inputs(jr.key(2), 1))[0]
+    z, omega = np.asarray(task.encoded(jnp.asarray(prompt))), np.asarray(task.encoding)
+    assert z.shape == (6, task.embedding_dim)
+    for i, row in enumerate(prompt):
+        asked = row[3:].astype(int)
+        expected = np.concatenate([row[:3], factor * omega[i], factor * omega[asked[0]], factor * omega[asked[1]]])
+        np.testing.assert_allclose(z[i], expected, atol=1e-6)
+
+
+def uniform_positions(counts, false_alarm):
+    """Chi-squared test that counts come from equal probabilities."""
+    expected = counts.sum() / len(counts)
+    return float(((counts - expected) ** 2 / expected).sum()) <= chi2.isf(false_alarm, len(counts) - 1)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_positions_are_uniform_and_tokens_normal(replace):
+    """False alarm 1e-9 each; a position that is 10 % too frequent, or a scale 2 % too large, is found."""
+    task = draw(replace=replace)
+    x, t = jax.jit(lambda key: task.raw(key, 20_000))(jr.key(seed(7)))
+    for slot in range(2):
+        counts = np.bincount(np.asarray(t)[:, :, slot].ravel(), minlength=6)
+        assert uniform_positions(counts, 1e-9)
+        counts[0] += round(0.1 * counts[0])
+        assert not uniform_positions(counts, 1e-9)
+    values = np.asarray(x, float).ravel()
+    limit = 6.1 * np.sqrt(2 / len(values))  # of the mean square, two-sided 1e-9
+    assert abs((values**2).mean() - 1) <= limit
+    assert abs((1.02**2 * values**2).mean() - 1) > limit
+    assert abs(values.mean()) <= 6.1 / np.sqrt(len(values))
+    assert abs((values**4).mean() - 3) <= 6.1 * np.sqrt(96 / len(values))
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_padding_keeps_the_law_of_the_real_tokens(replace):
+    task = draw(replace=replace)
+    padded = task.padded(9, 11)
+    x, t = padded.raw(jr.key(3), 50)
+    assert int(jnp.max(t)) < 6
+    assert not np.any(x[:, 6:])
+    assert np.all(np.any(x[:, :6], axis=(0, 2)))
+    z = jax.vmap(padded.encode)(x, t)
+    assert not np.any(z[:, 6:])
+    columns = np.concatenate([np.arange(3), *(3 + 11 * slot + np.arange(8) for slot in range(3))])
+    small = jax.vmap(task.encode)(x[:, :6], t[:, :6])
+    np.testing.assert_array_equal(z[:, :6][..., columns], small)
+    assert float(jnp.abs(z).sum()) == pytest.approx(float(jnp.abs(small).sum()), rel=1e-5)
+    np.testing.assert_allclose(
+        jax.vmap(padded.labels)(x, t)[:, :6], jax.vmap(task.labels)(x[:, :6], t[:, :6]), atol=1e-5
+    )
+
+
+def test_a_simple_twin_differs_only_in_its_positions():
+    task = draw()
+    assert eqx.tree_equal(dataclasses.replace(task.simple(), shared_positions=False), task)
+
+
+def test_one_token():
+    task = TokenRegression.draw(jr.key(0), context_length=1)
+    batch = task.sample(jr.key(1), 4)
+    assert isinstance(task.link, Linear)
+    np.testing.assert_allclose(batch.y[:, 0], batch.x[:, 0, :10] @ task.link.directions[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        (lambda: draw(scale="half"), "Choose one of them|Type-check"),
+        (lambda: draw(context_length=1, replace=False), "lengthen the context"),
+        (lambda: draw().padded(5, 20), "Pad the original task"),
+        (lambda: draw().padded(8, 20).padded(9, 20), "Pad the original task"),
+        (lambda: draw().target(jnp.zeros((6, 4))), "Use jax.vmap|Type-check"),
+    ],
+)
+def test_misuse_is_refused(wrong, advice):
+    with pytest.raises(Exception, match=advice):
+        wrong()
+
+
+def silent():
+    return SilentHalf.draw(jr.key(0), context_length=6, sparsity=2, dim=3, encoding_dim=5)
+
+
+def test_half_of_the_tokens_are_silent_and_ask_for_the_others():
+    task = silent()
+    batch = task.sample(jr.key(1), 30)
+    x, y = np.asarray(batch.x), np.asarray(batch.y)
+    assert not np.any(x[:, 3:])
+    assert not np.any(y[:, :3])
+    expected = ((x[:, :2] ** 2).sum(axis=(1, 2)) - 6) / np.sqrt(6)
+    np.testing.assert_allclose(y[:, 3:], np.repeat(expected[:, None], 3, axis=1), atol=1e-5)
+    z, omega = np.asarray(task.encode(batch.x[0])), np.asarray(task.encoding) * np.sqrt(1.5)
+    np.testing.assert_allclose(z[4], np.concatenate([x[0, 4], omega[4], omega[0], omega[1]]), atol=1e-6)
+    np.testing.assert_allclose(z[1], np.concatenate([x[0, 1], omega[1], omega[3], omega[4]]), atol=1e-6)
+
+
+def test_predicting_nothing_has_risk_one():
+    """False alarm 1e-9: labels have variance 2 on half of the positions."""
+    y = np.asarray(sample(silent(), jr.key(seed(2)), 100_000).y, float)
+    risks = (y**2).mean(axis=1)
+    assert abs(risks.mean() - 1) <= 6.1 * risks.std() / np.sqrt(len(risks))
+
+
+def test_an_odd_number_of_tokens_cannot_be_halved():
+    with pytest.raises(ValueError, match="even number"):
+        SilentHalf.draw(jr.key(0), context_length=5, sparsity=2, dim=3, encoding_dim=5)
