@@ -1,6 +1,7 @@
 """Constructions of Proposition 5.5 against the golden table, on all functions of three bits, and at their limits."""
 
 import contextlib
+import functools
 import itertools
 import math
 import tomllib
@@ -123,8 +124,9 @@ def test_a_dimension_that_is_too_small_promises_nothing_and_fails():
     built = constructions.random_any_function(function, dimension=12, key=KEY)
     assert built.constants["beta"] >= 1
     assert built.error == built.needed == math.inf
-    verdict = verify(built, function, key=KEY)
-    assert not verdict.verified
+    assert not verify(built, function, key=KEY).verified
+    again = functools.partial(constructions.random_any_function, dimension=12, key=KEY)
+    assert math.isnan(smallest_gamma(again, function, key=KEY))
 
 
 @pytest.mark.parametrize("encoding", ["positional", "bag", "random"])
@@ -202,6 +204,8 @@ def test_thresholds_of_a_bag_reach_their_error(epsilon):
             assert verdict.kept
             if built.gamma > 0:
                 assert verdict.max_error == pytest.approx(epsilon, rel=1e-6)
+    smallest = smallest_gamma(functools.partial(constructions.bag_threshold, epsilon=epsilon), function, key=KEY)
+    assert smallest == pytest.approx(built.needed, abs=2e-3)
 
 
 # --- Large sizes and refusals ----------------------------------------------------------------------------------------

@@ -68,9 +68,13 @@ def verify(construction: Construction, function: SparseFunction, *, key: Key[Arr
     if exhaustive:
         checked = 2**function.context_length
     largest = float(np.max(errors))
-    rounding = ROUNDING * max(1.0, float(np.abs(function.values).max()))
-    kept = math.isfinite(construction.error) and largest <= construction.error + rounding
-    return Verdict(largest, checked, exhaustive, largest <= rounding, kept)
+    exact = largest <= _allowed(0.0, function)
+    return Verdict(largest, checked, exhaustive, exact, largest <= _allowed(construction.error, function))
+
+
+def _allowed(promised: float, function: SparseFunction) -> float:
+    """The promised error with rounding; a promise of nothing is never kept."""
+    return promised + ROUNDING * max(1.0, float(np.abs(function.values).max())) if math.isfinite(promised) else -1.0
 
 
 def smallest_gamma(
@@ -79,10 +83,10 @@ def smallest_gamma(
     """The least sharpness, to within `tolerance`, at which a construction still does what it should; by bisection.
 
     `construct` takes the function and `gamma=`. The error allowed is the one promised at the default sharpness; NaN if
-    even that fails.
+    there is no promise, or it is not kept.
     """
     usual = construct(function)
-    allowed = max(usual.error, ROUNDING * max(1.0, float(np.abs(function.values).max())))
+    allowed = _allowed(usual.error, function)
 
     def works(built: Construction) -> bool:
         return verify(built, function, key=key).max_error <= allowed
