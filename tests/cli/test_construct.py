@@ -116,7 +116,7 @@ def test_what_an_unknown_option_says(call):
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["positional", "bag", "random"])
 def test_the_largest_request_takes_seconds(encoding, directory):
-    """Twelve variables of a hundred thousand, as a process: within half a minute on any machine, in 4 GiB."""
+    """Twelve variables of a hundred thousand, as a process; a minute is for machines that do other things too."""
     expression = " ^ ".join(f"x{i} & x{99_999 - i}" for i in range(6))
     command = ("construct", expression, "--context-length", 100_000, "--encoding", encoding, "--json")
     running = program(*command, cwd=directory)
