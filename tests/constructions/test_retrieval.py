@@ -193,6 +193,13 @@ def test_gates_that_leak_are_caught():
     assert not verify_retrieval(dataclasses.replace(built, model=leaking.model), prompts=20, key=KEY).verified
 
 
+def test_a_range_that_rounding_does_not_allow_is_told():
+    built = recurrent_retrieval(simple(8, 4, 1, 16), token_range=1e18, gap=0.5)
+    verdict = verify_retrieval(built, prompts=20, key=KEY)
+    assert verdict.max_error > 1
+    assert not verdict.verified
+
+
 def test_general_prompts_are_not_solved():
     """Section 7, item 5. Positions 0 of 10^4 prompts: independent, so that the normal limit holds; rate 1e-9."""
     task = simple(8, 4, 1, 16)

@@ -107,9 +107,12 @@ def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]
     drawn = [_random_prompts(built, prompts, key), *_hostile_prompts(built)]
     with float64():
         errors, labels = retrieval_errors(built.model, built.task, *map(np.concatenate, zip(*drawn, strict=True)))
-    largest = float(errors.max())
-    rounding = ROUNDING * max(1.0, float(np.abs(labels).max()))
-    return Verdict(largest, len(errors), False, largest <= rounding, largest <= built.error + rounding)
+    worst = np.abs(errors).max(axis=1)
+    rounding = ROUNDING * np.maximum(
+        1.0, np.abs(labels).max(axis=1)
+    )  # prompt by prompt: hostile ones have large labels
+    exact, kept = bool((worst <= rounding).all()), bool((worst <= built.error + rounding).all())
+    return Verdict(float(worst.max()), len(errors), False, exact, kept)
 
 
 def retrieval_errors(
