@@ -23,7 +23,7 @@ def test_explicit_is_at_most_the_classical_bound(weight_norm, input_norm, epsilo
 
 
 @pytest.mark.parametrize("name", ["linear-cover", "matrix-cover", "zhang-cover", "head", "heads", "deep"])
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_monotone_in_accuracy_and_points(name, coarse, data):
     function = bounds.ALL[name]
