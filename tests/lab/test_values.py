@@ -102,10 +102,20 @@ def test_plain_values_of_arrays_and_scalars():
     assert {type(plain[name]) for name in "hi"} == {int}
 
 
+def test_nothing_to_measure_is_null_in_the_frame():
+    rows = [values.plain({"step": step, "loss": loss}) for step, loss in ((None, math.nan), (7, 0.5), (None, None))]
+    texts = [values.encode(row) for row in rows]
+    assert [values.decode(text)["step"] for text in texts] == [None, 7, None]
+    frame = values.columns(texts)
+    assert frame["step"].to_list() == [None, 7, None]
+    assert math.isnan(frame["loss"][0])
+    assert frame["loss"].to_list()[1:] == [0.5, None]
+    assert values.columns(texts[:1])["step"].is_null().all()
+
+
 @pytest.mark.parametrize(
     ("value", "advice"),
     [
-        (None, "Convert it"),
         (1j, "Convert it"),
         ({}, "Convert it"),
         (2**70, "Convert it"),

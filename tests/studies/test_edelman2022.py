@@ -4,6 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from genscope.lab import values
 from genscope.studies import ALL, edelman2022_and_long, edelman2022_attention, edelman2022_curves, edelman2022_parity
 from genscope.studies._bit_training import FLOOR, PRESETS, draw_and, settings, train
 from genscope.studies.edelman2022_and import trial
@@ -81,6 +82,7 @@ def test_parity_without_enough_steps_is_censored():
     record = edelman2022_parity.trial(KEY, context_length=10, rate=3e-4, budget=25)
     assert not record["success"]
     assert record["first_low"] is None
+    assert values.plain(record)["first_low"] is None  # stored as an observation, not as an error
     assert record["steps"] == 25
 
 

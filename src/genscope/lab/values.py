@@ -41,7 +41,11 @@ def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) ->
 
 
 def plain(values: Any) -> dict[str, Any]:
-    """What a trial returned, as Python scalars and nested lists; float32 widens exactly."""
+    """What a trial returned, as Python scalars and nested lists; float32 widens exactly.
+
+    None says that there was nothing to measure (the step at which a run that never learned became perfect), and is
+    null in the data frame.
+    """
     if not isinstance(values, Mapping):
         raise TypeError(
             f"a trial returned {type(values).__name__}: it returns a dictionary of named scalars and arrays. "
@@ -51,6 +55,8 @@ def plain(values: Any) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
+    if value is None:
+        return None
     if isinstance(value, str):
         value.encode()  # a lone surrogate is no text: fail here, not when the table is read
         return value
@@ -58,7 +64,7 @@ def _plain(name: str, value: Any) -> Any:
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise TypeError(
             f"a trial returned {name} of type {type(value).__name__} ({array.dtype}): values are Booleans, integers "
-            "and floats of at most 64 bits, arrays of these, and strings. Convert it, or leave it out."
+            "and floats of at most 64 bits, arrays of these, strings, and None. Convert it, or leave it out."
         )
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
         raise ValueError(f"a trial returned {name} with the integer {array.max()}: integers stay below 2^63. Scale it.")
