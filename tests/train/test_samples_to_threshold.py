@@ -1,0 +1,129 @@
+"""One step by hand, runs stacked and separate, censoring, divergence."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.tasks import Batch
+from genscope.tasks.token_regression import TokenRegression
+from genscope.train.samples_to_threshold import TestSet, begin, initial_state, samples_to_threshold, train_steps
+from tests.reference.mousavi2025 import adamw
+
+TASK = TokenRegression.draw(jr.key(0), context_length=2, dim=3)
+
+
+class Retriever(eqx.Module):
+    """Knows where to look, and learns the direction."""
+
+    weight: jax.Array
+    fixed: jax.Array  # an integer: training leaves it alone
+
+    def __call__(self, x):
+        tokens, t = x[:, :3], x[:, 3].astype("int32")
+        return tokens[t] @ self.weight
+
+
+START = Retriever(jnp.array([0.3, -0.2, 0.1]), jnp.int32(7))
+
+
+def losses(model, task, batch):
+    del task
+    return jnp.mean((jax.vmap(model)(batch.x) - batch.y) ** 2, axis=1)
+
+
+TEST = (lambda examples: TestSet(examples, jnp.mean(examples.y**2, axis=1)))(TASK.sample(jr.key(5), 1000))
+
+
+def run(model=START, **options):
+    settings = dict(key=jr.key(1), losses=losses, threshold=0.05, rate=0.05, weight_decay=0.01, batch_size=16, every=5)
+    return samples_to_threshold(model, TASK, TEST, **(settings | options))
+
+
+def test_steps_are_those_of_a_hand_written_adamw():
+    batch = TASK.sample(jr.key(2), 8)
+    tokens = np.asarray(batch.x, float)
+    asked = np.take_along_axis(tokens[:, :, :3], tokens[:, :, 3:].astype(int), axis=1)
+
+    def gradient(weight):
+        return 2 * np.mean((asked @ weight - np.asarray(batch.y))[..., None] * asked, axis=(0, 1))
+
+    rate, decay = jnp.float32(0.01), jnp.float32(0.1)
+    model, _, values = eqx.filter_jit(
+        lambda model: train_steps(
+            model, initial_state(model), jnp.arange(3), lambda number: batch, losses, TASK, rate, decay
+        )
+    )(START)
+    np.testing.assert_allclose(
+        model.weight, adamw(START.weight, [gradient] * 3, rate=0.01, decay=0.1), rtol=1e-5, atol=1e-6
+    )
+    wrong = adamw(START.weight, [gradient] * 3, rate=0.01, decay=0.0)
+    assert np.abs(np.asarray(model.weight) - wrong).max() > 1e-4  # the decay would be missed
+    first = np.mean((asked @ np.asarray(START.weight) - np.asarray(batch.y)) ** 2)
+    assert float(values[0]) == pytest.approx(first, rel=1e-5)
+    assert int(model.fixed) == 7
+
+
+def test_stacked_runs_equal_separate_runs():
+    starts = [Retriever(jnp.asarray(weight, jnp.float32), jnp.int32(0)) for weight in np.eye(3)]
+    keys = jr.split(jr.key(3), 3)
+
+    def advance(model, key):
+        def draw(number):
+            return TASK.sample(jr.fold_in(key, number), 8)
+
+        steps, numbers = jnp.arange(6), (jnp.float32(0.02), jnp.float32(0.01))
+        return train_steps(model, initial_state(model), steps, draw, losses, TASK, *numbers)[0]
+
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+    together = eqx.filter_jit(eqx.filter_vmap(advance))(stack, keys)
+    alone = eqx.filter_jit(advance)
+    for i, start in enumerate(starts):
+        np.testing.assert_allclose(together.weight[i], alone(start, keys[i]).weight, rtol=1e-5, atol=1e-6)
+
+
+def test_it_stops_at_the_first_check_that_passes():
+    result = run()
+    assert result.reached
+    assert result.samples == result.checks * 16 * 5
+    assert len(result.losses) == result.samples // 16
+    assert result.risk < 0.05
+    before = run(budget=result.samples - 80)
+    assert not before.reached  # censored, not lost
+    assert before.samples == result.samples - 80
+    assert before.risk >= 0.05
+
+
+def test_skipping_changes_no_count():
+    for seed in range(4):
+        screened, exact = (run(key=jr.key(seed), exact=exact) for exact in (False, True))
+        assert (screened.samples, screened.reached) == (exact.samples, exact.reached)
+        assert exact.full_checks == exact.checks
+        assert exact.examples_seen == 1000 * exact.checks
+        assert screened.full_checks < exact.full_checks
+        assert screened.examples_seen < exact.examples_seen
+
+
+def test_wrong_labels_are_not_learned():
+    """The planted fault: labels of the next prompt."""
+    result = run(losses=lambda m, t, b: losses(m, t, Batch(b.x, jnp.roll(b.y, 1, axis=0))), budget=4000)
+    assert not result.reached
+
+
+def test_divergence_is_recorded():
+    result = run(rate=1e38)
+    assert result.diverged
+    assert not result.reached
+
+
+def test_the_given_model_is_not_consumed():
+    run(budget=80)
+    assert np.isfinite(np.asarray(START.weight)).all()
+    assert jnp.array_equal(begin(START)[0].weight, START.weight)
+
+
+def test_a_budget_below_the_first_check_is_refused():
+    with pytest.raises(ValueError, match="Raise the budget"):
+        run(budget=79)

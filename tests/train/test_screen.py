@@ -1,0 +1,88 @@
+"""The screen decides as the whole test set would, and sees less of it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from genscope.train.samples_to_threshold import SEE_ALL
+from genscope.train.screen import MARGIN, screened
+from tests.seeds import seed
+
+M, CHUNK = 5000, 250
+
+
+@jax.jit
+def check(losses, control, threshold, margin):
+    return screened(
+        lambda start: jax.lax.dynamic_slice(losses, (start,), (CHUNK,)),
+        control,
+        chunk=CHUNK,
+        threshold=threshold,
+        margin=margin,
+    )
+
+
+stacked = jax.jit(jax.vmap(check, in_axes=(0, 0, 0, None)))
+
+
+def test_sets(rng, count, learned, noise):
+    """Losses and controls of predictors learned * y + noise on simple prompts."""
+    y, e = rng.normal(size=(2, count, M))
+    return ((y - learned * y - noise * e) ** 2).astype(np.float32), (y**2).astype(np.float32)
+
+
+test_sets.__test__ = False
+
+
+@pytest.mark.parametrize("margin", [MARGIN, SEE_ALL])
+@pytest.mark.parametrize("shift", [-0.5, -0.01, 0.01, 0.5])
+def test_the_verdict_is_that_of_the_mean(margin, shift):
+    losses, control = (part[0] for part in test_sets(np.random.default_rng(0), 1, 0.2, 0.3))
+    threshold = np.float32(losses.mean(dtype=float) - shift)
+    verdict = check(losses, control, threshold, np.float32(margin))
+    assert bool(verdict.passed) == (shift < 0)
+    assert not bool(verdict.passed) or int(verdict.seen) == M
+    if margin == SEE_ALL or shift < 0:
+        assert float(verdict.mean) == pytest.approx(losses.mean(dtype=float), rel=1e-5)
+
+
+def test_an_untrained_network_is_refused_by_the_first_chunk():
+    losses, control = (part[0] for part in test_sets(np.random.default_rng(1), 1, 0.0, 0.02))
+    verdict = check(losses, control, np.float32(0.7), np.float32(MARGIN))
+    assert int(verdict.seen) == CHUNK
+    assert float(verdict.mean) == pytest.approx(losses.mean(), rel=0.01)  # known beyond its own sample
+
+
+# Learned share and noise: an untrained network, one that has begun, one that guesses well, one that is mostly noise.
+PREDICTORS = [(0.0, 0.05), (0.2, 0.3), (0.8, 0.1), (0.5, 1.0)]
+MISS = 1e-3  # stated: less than one passing check in a thousand is refused, however near the threshold
+
+
+@pytest.mark.parametrize(("learned", "noise"), PREDICTORS)
+def test_passing_models_are_hardly_ever_refused(learned, noise):
+    """Means just below the threshold. False alarm 1e-9; the screen with a margin of 1.5 is found out."""
+    count = 1500
+    losses, control = test_sets(np.random.default_rng(seed(2)), count, learned, noise)
+    thresholds = (losses.mean(axis=1, dtype=float) * (1 + 1e-5)).astype(np.float32)
+    limit = binom.isf(1e-9, count, MISS)
+    assert int(np.sum(~np.asarray(stacked(losses, control, thresholds, np.float32(MARGIN)).passed))) <= limit
+    assert int(np.sum(~np.asarray(stacked(losses, control, thresholds, np.float32(1.5)).passed))) > limit
+
+
+def test_a_nan_never_passes():
+    losses = np.ones(M, np.float32)
+    losses[10] = np.nan
+    assert not bool(check(losses, np.ones(M, np.float32), np.float32(5), np.float32(MARGIN)).passed)
+
+
+def test_a_constant_control_is_no_control():
+    losses = np.random.default_rng(3).exponential(size=M).astype(np.float32)
+    assert bool(check(losses, np.ones(M, np.float32), np.float32(1.2), np.float32(MARGIN)).passed)
+    assert not bool(check(losses, np.ones(M, np.float32), np.float32(0.5), np.float32(MARGIN)).passed)
+
+
+def test_chunks_are_whole():
+    with pytest.raises(ValueError, match="multiple of the chunk"):
+        screened(lambda start: jnp.ones(3), jnp.ones(10), chunk=3, threshold=jnp.ones(()), margin=jnp.ones(()))
