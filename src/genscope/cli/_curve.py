@@ -1,0 +1,135 @@
+"""A bound told to people, and a bound along one of its arguments: as a table, as JSON, as a drawing.
+
+Source: product.md, Section 2.
+Departures: None.
+Guarantee: exact up to rounding; a curve has its two ends and values in equal ratios between them (equal distances where
+one end is 0).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from genscope.bounds import Bound
+from genscope.bounds._parameters import Number, Parameter
+from genscope.cli._output import print_table
+
+STEPS = 24
+
+Curve = Sequence[tuple[float, Bound]]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The argument that is varied, its meaning and its values."""
+
+    name: str
+    meaning: str
+    values: tuple[float, ...]
+
+    @staticmethod
+    def parse(bound: str, text: str, known: Mapping[str, Parameter]) -> "Axis":
+        """The axis of a text such as `points=100:1000000`."""
+        word, _, ends = text.partition("=")
+        name = word.strip().lstrip("-").replace("-", "_")
+        numeric = {each: known[each].about for each in known if isinstance(known[each].about, Number)}
+        if name not in numeric:
+            raise ValueError(
+                f"bound {bound} got --vary {text}: its numbers are {', '.join(numeric)}. Write one of them, as in "
+                f"--vary {next(iter(numeric))}=FROM:TO."
+            )
+        try:
+            low, high = (float(end) for end in ends.split(":"))
+        except ValueError:
+            low = high = math.nan
+        if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
+            raise ValueError(
+                f"bound {bound} got --vary {text}: an axis goes from a number to a larger one. Write --vary "
+                f"{name}=FROM:TO, as in --vary {name}=100:1000000."
+            )
+        about = numeric[name]
+        inner = (step / STEPS for step in range(1, STEPS))
+        between = [low ** (1 - t) * high**t if low > 0 else t * high for t in inner]
+        values = [low, *between, high]
+        if isinstance(about, Number) and about.whole:
+            values = list(dict.fromkeys([low, *(float(round(value)) for value in between), high]))
+        return Axis(name, about.meaning, tuple(values))
+
+
+def tell(bound: Bound) -> None:
+    """A bound: its terms, its sum, and how far it can be trusted."""
+    rows = [[name, _cell(value)] for name, value in bound.terms.items()]
+    rows += [["sum", _cell(bound.value)]] if len(rows) > 1 else []
+    print_table(f"{bound.name} ({bound.source})", ["term", "value"], rows)
+    typer.echo(_trust(bound))
+
+
+def _trust(bound: Bound) -> str:
+    proved = "Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known."
+    if bound.vacuous is None:
+        return proved
+    if bound.vacuous:
+        return f"{proved} Vacuous: {_cell(bound.trivial)} is known without it."
+    return f"{proved} Not vacuous: without it, {_cell(bound.trivial)} is known."
+
+
+def _cell(value: float | None) -> str:
+    return "none" if value is None else f"{value:.7g}"
+
+
+def tell_curve(axis: Axis, curve: Curve) -> None:
+    """A table with one row per value of the axis."""
+    _, bound = curve[0]
+    judged = bound.vacuous is not None
+    rows = [
+        [_cell(value), _cell(each.value), *(["yes" if each.vacuous else "no"] if judged else [])]
+        for value, each in curve
+    ]
+    print_table(f"{bound.name} ({bound.source})", [axis.name, "value", *(["vacuous"] if judged else [])], rows)
+    typer.echo("Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known.")
+
+
+def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
+    """The curve as one JSON object."""
+    _, bound = curve[0]
+    same = ("name", "kind", "explicit", "source")
+    return {
+        **{name: value for name, value in bound.facts().items() if name in same},
+        "vary": axis.name,
+        "curve": [
+            {axis.name: value, **{name: part for name, part in each.facts().items() if name not in same}}
+            for value, each in curve
+        ],
+    }
+
+
+def draw(axis: Axis, curve: Curve, path: Path) -> None:
+    """Draw the value of a bound against the axis, with the trivial value where there is one."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    kinds = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.removeprefix(".").lower() not in kinds:
+        raise ValueError(
+            f"bound got --plot {path}: the end of the name says the kind of file, one of {', '.join(sorted(kinds))}. "
+            "Name it like curve.svg."
+        )
+    finite = [(value, bound.value) for value, bound in curve if math.isfinite(bound.value)]
+    _, bound = curve[0]
+    figure = Figure(figsize=(7, 4.4), layout="constrained")
+    axes = figure.add_subplot(xlabel=f"{axis.name.replace('_', ' ')}: {axis.meaning}", ylabel="value")
+    axes.set_title(f"{bound.name} ({'explicit' if bound.explicit else 'order only'}; {bound.source})", fontsize=10)
+    axes.plot([value for value, _ in finite], [value for _, value in finite], marker=".")
+    if bound.trivial is not None:
+        axes.axhline(bound.trivial, linestyle="--", color="gray", label="known without the bound")
+        axes.legend()
+    if all(value > 0 for value, _ in finite):
+        axes.set_xscale("log")
+    if finite and min(value for _, value in finite) > 0:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    figure.savefig(path)

@@ -1,0 +1,161 @@
+"""`genscope bound`: a theorem's number, term by term, or its curve along one of its arguments.
+
+Every bound is a command of its own, whose options are the parameters of its function (`genscope.bounds.ALL`).
+
+Source: product.md, Section 2.
+Departures: None.
+Guarantee: exact up to rounding; a number beyond the largest float is `null` in JSON and `inf` in tables.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from typer.core import TyperGroup
+
+from genscope import bounds
+from genscope.bounds._parameters import Parameter, apply, parameters
+from genscope.cli._errors import guarded
+from genscope.cli._options import AsJson
+
+
+class Form(StrEnum):
+    """Whether constants are proved or hidden."""
+
+    explicit = "explicit"
+    order = "order"
+
+
+_COMMON: Mapping[str, tuple[Any, Any]] = {
+    "form": (Annotated[Form, typer.Option("--form", help="Every constant proved, or an order.")], Form.explicit),
+    "vary": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--vary",
+                metavar="NAME=FROM:TO",
+                help="Follow the bound along one of its options, in place of its value.",
+            ),
+        ],
+        None,
+    ),
+    "plot": (
+        Annotated[
+            Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curve of --vary (.svg, .pdf, .png).")
+        ],
+        None,
+    ),
+    "as_json": (AsJson, False),
+}
+
+
+class _Bounds(TyperGroup):
+    """A group that names its members to whoever asks for something else."""
+
+    def resolve_command(self, ctx, args):
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            ctx.fail(f"got {args[0]!r}: the bounds are {', '.join(self.commands)}. Choose one of them.")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Bounds,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Compute a bound, term by term.\n\n"
+    "Example: genscope bound linear-cover --weight-norm 1 --input-norm 1 --epsilon 0.1 --points 1000",
+)
+
+
+def _command(name: str, function: Callable[..., bounds.Bound]) -> Callable[..., None]:
+    """The command of a bound, with the signature that typer reads its options from."""
+    known = {word: each for word, each in parameters(function).items() if word != "form"}
+
+    def command(ctx: Any, **given: Any) -> None:
+        common = {word: given.pop(word) for word in _COMMON}
+        _refuse_unknown(name, ctx.args, known)
+        _run(name, function, known, {word: value for word, value in given.items() if value is not None}, **common)
+
+    options = {word: (_option(word, each), None if each.required else each.default) for word, each in known.items()}
+    signature = [
+        inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+        for word, (annotation, default) in {**options, **_COMMON}.items()
+    ]
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    command.__annotations__ = {}  # typer would believe them rather than the signature
+    command.__signature__ = inspect.Signature([context, *signature])  # pyright: ignore[reportFunctionMemberAccess]
+    return command
+
+
+def _option(word: str, parameter: Parameter) -> Any:
+    about = parameter.about.meaning + (" (required)" if parameter.required else "")
+    if parameter.plain is bool:
+        return Annotated[bool, typer.Option(_flag(word), metavar="", help=escape(about))]
+    return Annotated[float | None, typer.Option(_flag(word), metavar="NUMBER", help=escape(about))]
+
+
+def _flag(word: str) -> str:
+    return "--" + word.replace("_", "-")
+
+
+def _refuse_unknown(name: str, extra: list[str], known: Mapping[str, Parameter]) -> None:
+    if extra:
+        raise ValueError(
+            f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}; --form, --vary, "
+            "--plot, --json. Leave out what it does not have."
+        )
+
+
+def _run(
+    name: str,
+    function: Callable[..., bounds.Bound],
+    known: Mapping[str, Parameter],
+    given: dict[str, Any],
+    *,
+    form: Form,
+    vary: str | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    from genscope.cli import _curve
+    from genscope.cli._output import print_json
+
+    if "form" in parameters(function):
+        given = {**given, "form": form.value}
+    elif form is Form.order:
+        raise ValueError(f"bound {name} got --form order: it has the explicit form only. Leave --form out.")
+    if plot is not None and vary is None:
+        raise ValueError(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
+    axis = None if vary is None else _curve.Axis.parse(name, vary, known)
+    varied = set() if axis is None else {axis.name}
+    missing = [word for word, each in known.items() if each.required and word not in {*given, *varied}]
+    if missing:
+        wanted = ", ".join(f"{_flag(word)} ({known[word].about.meaning})" for word in missing)
+        raise ValueError(
+            f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones."
+        )
+    if axis is None:
+        bound = apply(function, given)
+        print_json(bound.facts()) if as_json else _curve.tell(bound)
+        return
+    curve = [(value, apply(function, {**given, axis.name: value})) for value in axis.values]
+    if plot is not None:
+        _curve.draw(axis, curve, plot)
+    if as_json:
+        print_json(_curve.facts(axis, curve) | {"file": None if plot is None else str(plot)})
+    elif plot is not None:
+        typer.echo(f"{plot}: {name} along {axis.name}, {len(curve)} values")
+    else:
+        _curve.tell_curve(axis, curve)
+
+
+for _name, _function in bounds.ALL.items():
+    app.command(
+        _name,
+        help=escape(inspect.getdoc(_function) or ""),
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(guarded(_command(_name, _function)))
