@@ -216,7 +216,7 @@ B5 = Claim(
     statement="On 1STR the sample complexity of FFN and RNN grows with N, the Transformer's hardly",
     source="mousavi2025, Figure 1a",
     rule=(
-        "Exponent of samples against N by least squares on logarithms: FFN's and RNN's each above the Transformer's; and "
+        "Exponent of samples against N, least squares on logarithms: FFN's and RNN's each above the Transformer's; and "
         "at the largest N both need more samples (98.75 % intervals each); protocol of the public code"
     ),
     studies=dict.fromkeys(_ALL, (mousavi2025_1str.STUDY,)),
@@ -261,7 +261,7 @@ B8 = Claim(
     statement="The gap widens with q",
     source="mousavi2025, Figure 3",
     rule=(
-        "Ratio FFN / Transformer, and RNN / Transformer where it was run, larger at the largest q than at the smallest, "
+        "Ratio FFN / Transformer, and RNN / Transformer where it was run, larger at the largest q than at the least, "
         "by the 95 % interval of their quotient (spread of logarithms pooled over points)"
     ),
     studies=dict.fromkeys(_ALL, (mousavi2025_sparsity.STUDY,)),

@@ -1,0 +1,256 @@
+"""Fig. 1a of token regression end to end against the public code's protocol written plainly in PyTorch; one step.
+
+Peer: one run after the other on all cores, fresh batches of 64, an evaluation of 5,000 test prompts every ten steps.
+Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
+of its own, because a warm one would have nothing to compile. The peer's evaluations are as many as its steps ask for;
+since it converges like ours, its time is its measured seconds per step and per evaluation, times the steps that our
+runs took (`--full` trains it to the end instead). The step is measured against the arithmetic limit: the multiply-adds
+of the network as it is defined, and those that its shortcut does, at the rate of large matrix products.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from benchmarks._timing import best_seconds, show
+
+LENGTHS = (2, 4, 6, 8, 10, 12)
+CORES = len(os.sched_getaffinity(0))
+DIM, BATCH, TEST, EVERY = 10, 64, 5000, 10
+REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
+# The recurrent curves take minutes: their ratio is measured at two lengths with one run each.
+CURVES: dict[str, tuple[Sequence[int], int]] = {
+    "transformer": (LENGTHS, 5),
+    "ffn": (LENGTHS, 5),
+    "gru": ((4, 8), 1),
+    "rnn": ((4, 8), 1),
+}
+
+
+def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
+    """Length and samples of every run; called in a fresh process."""
+    import jax.random as jr
+
+    from genscope.studies.mousavi2025_1str import trial
+
+    def one(point: tuple[int, int]) -> dict[str, Any]:
+        length, run = point
+        record = trial(jr.key(run), architecture=architecture, context_length=length, protocol="code", draw=0, run=run)
+        return {"length": length, "samples": record["samples"], "reached": record["reached"]}
+
+    with ThreadPoolExecutor(CORES) as pool:
+        return list(pool.map(one, [(length, run) for length in reversed(lengths) for run in range(runs)]))
+
+
+def fresh_seconds(architecture: str, lengths: Sequence[int], runs: int) -> tuple[float, list[dict[str, Any]]]:
+    """Seconds of `ours` in a process without compiled programs; its start, as the peer's, is not counted."""
+    code = (
+        "import json, sys, time, jax, genscope.studies.mousavi2025_1str; from benchmarks.token_regression import ours; "
+        "start = time.perf_counter(); found = ours(sys.argv[1], *json.loads(sys.argv[2])); "
+        "print(json.dumps([time.perf_counter() - start, found]))"
+    )
+    environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code, architecture, json.dumps([list(lengths), runs])],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    seconds, found = json.loads(done.stdout.splitlines()[-1])
+    return seconds, found
+
+
+def peer_network(architecture: str, length: int) -> Any:
+    """The public code's network of that size, in plain PyTorch."""
+    from torch import nn  # pyright: ignore[reportMissingImports]  # a peer, in the environment of `make bench`
+
+    from genscope.tasks.token_encoding import default_encoding_dim
+
+    width = DIM + 2 * default_encoding_dim(length)
+
+    class Attention(nn.Module):
+        """Self-attention, then a two-layer network at each token."""
+
+        def __init__(self):
+            super().__init__()
+            self.attention = nn.MultiheadAttention(width, 1, batch_first=True)
+            self.head = nn.Sequential(nn.Linear(width, 100), nn.ReLU(), nn.Linear(100, 1))
+
+        def forward(self, z):
+            return self.head(self.attention(z, z, z, need_weights=False)[0])[..., 0]
+
+    class Recurrent(nn.Module):
+        """Both directions, then a linear read-out at each token."""
+
+        def __init__(self):
+            super().__init__()
+            kind = {"gru": nn.GRU, "rnn": nn.RNN}[architecture]
+            options = {"nonlinearity": "relu"} if architecture == "rnn" else {}
+            self.recurrent = kind(width, 500, batch_first=True, bidirectional=True, **options)
+            self.head = nn.Linear(1000, 1)
+
+        def forward(self, z):
+            return self.head(self.recurrent(z)[0])[..., 0]
+
+    if architecture == "transformer":
+        return Attention()
+    if architecture == "ffn":
+        first, second = length * DIM, 1000
+        return nn.Sequential(
+            *(nn.Flatten(), nn.Linear(length * width, first), nn.ReLU()),
+            *(nn.Linear(first, second), nn.ReLU(), nn.Linear(second, length)),
+        )
+    return Recurrent()
+
+
+class Peer:
+    """One run of the protocol: `step` trains, `evaluate` gives the test error."""
+
+    def __init__(self, architecture: str, length: int, seed: int):
+        import torch  # pyright: ignore[reportMissingImports]  # a peer
+
+        from genscope.tasks.token_encoding import default_encoding_dim
+
+        torch.set_num_threads(CORES)
+        torch.manual_seed(seed)
+        self.torch, self.length = torch, length
+        size = default_encoding_dim(length)
+        self.link = torch.nn.functional.normalize(torch.randn(DIM), dim=0)
+        self.encoding = (2.0 * torch.randint(2, (length, size)) - 1) / size**0.5
+        self.network = peer_network(architecture, length)
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=1e-3, weight_decay=0.01)
+        self.test = self.draw(TEST, simple=True)
+
+    def draw(self, size: int, *, simple: bool) -> tuple[Any, Any]:
+        """Encoded prompts and labels."""
+        torch, n = self.torch, self.length
+        x = torch.randn(size, n, DIM)
+        t = torch.randint(n, (size, 1)).expand(size, n) if simple else torch.randint(n, (size, n))
+        labels = torch.gather(x @ self.link, 1, t)
+        return torch.cat([x, self.encoding.expand(size, n, -1), self.encoding[t]], dim=2), labels
+
+    def step(self) -> None:
+        """Train on a fresh batch."""
+        z, y = self.draw(BATCH, simple=False)
+        self.optimizer.zero_grad()
+        self.torch.nn.functional.mse_loss(self.network(z), y).backward()
+        self.optimizer.step()
+
+    def evaluate(self) -> float:
+        """The error on all test prompts."""
+        with self.torch.no_grad():
+            return float(self.torch.nn.functional.mse_loss(self.network(self.test[0]), self.test[1]))
+
+    def train(self, threshold: float = 0.7) -> int:
+        """Samples until a check is below the threshold."""
+        steps = 0
+        while steps < 15_600:
+            for _ in range(EVERY):
+                self.step()
+            steps += EVERY
+            if self.evaluate() < threshold:
+                break
+        return steps * BATCH
+
+
+def peer_seconds(architecture: str, found: list[dict[str, Any]], *, full: bool) -> float:
+    """Seconds of the protocol over the same lengths and numbers of runs."""
+    if full:
+        start = time.perf_counter()
+        for number, run in enumerate(found):
+            Peer(architecture, run["length"], number).train()
+        return time.perf_counter() - start
+    total = 0.0
+    for length in {run["length"] for run in found}:
+        peer = Peer(architecture, length, 0)
+        repeats = 5 if architecture in ("transformer", "ffn") else 2
+        step = best_seconds(peer.step, repeats=repeats)
+        evaluation = best_seconds(peer.evaluate, repeats=repeats)
+        steps = sum(run["samples"] for run in found if run["length"] == length) / BATCH
+        total += steps * (step + evaluation / EVERY)
+    return total
+
+
+def multiply_adds(length: int = 12) -> tuple[int, int]:
+    """Of one Transformer step: as the network is defined, and by its shortcut; forward and twice back."""
+    from genscope.tasks.token_encoding import default_encoding_dim
+
+    d, tokens = DIM + 2 * default_encoding_dim(length), BATCH * length
+    pairs = 2 * length * d
+    defined = tokens * (3 * d * d + pairs + d * d + 100 * d + 100)
+    shortcut = tokens * (d * d + pairs + 100 * d + 100) + 2 * d * d * 100 + d**3
+    return 3 * defined, 3 * shortcut
+
+
+def step_seconds(length: int = 12, steps: int = 50) -> float:
+    """Seconds per Transformer step and trial, its batch drawn, with one trial on each core."""
+    import jax
+    import jax.numpy as jnp
+    import jax.random as jr
+
+    from genscope.studies._token_training import CODE, prepare, shape_of, squared_losses
+    from genscope.tasks.token_encoding import default_encoding_dim
+    from genscope.train.samples_to_threshold import initial_state, train_steps
+
+    sizes = jnp.int32(length), jnp.int32(default_encoding_dim(length))
+    shape = shape_of("transformer", length, 1, 0)
+    options = {"shape": shape, "architecture": "transformer", "protocol": CODE, "link": "linear", "simple": False}
+    task, model, _ = prepare((jr.key(0), jr.key(1), jr.key(2)), *sizes, **options)
+
+    @jax.jit
+    def run(model, key):
+        def draw(number):
+            return task.sample(jr.fold_in(key, number), BATCH)
+
+        numbers = jnp.float32(1e-3), jnp.float32(0.01)
+        return train_steps(model, initial_state(model), jnp.arange(steps), draw, squared_losses, task, *numbers)[0]
+
+    keys = list(jr.split(jr.key(3), CORES))
+    with ThreadPoolExecutor(CORES) as pool:
+        return (
+            best_seconds(lambda: list(pool.map(lambda key: jax.block_until_ready(run(model, key)), keys)))
+            / steps
+            / CORES
+        )
+
+
+def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) -> None:
+    from benchmarks.classifier_step import product_rate
+
+    rate = product_rate()
+    step = step_seconds()
+    defined, shortcut = (count / rate for count in multiply_adds())
+    rows: dict[str, Any] = {
+        "Transformer, N = 12, ms per step and trial": 1e3 * step,
+        "  over the arithmetic limit of its definition": step / defined,
+        "  over the arithmetic limit of its shortcut": step / shortcut,
+    }
+    try:
+        import torch  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        rows["PyTorch"] = "not installed here: its ratios are left out"
+        has_peer = False
+    else:
+        has_peer = True
+    for name in architectures:
+        lengths, runs = CURVES[name]
+        label = f"{name}, N = {', '.join(map(str, lengths))}, {runs} run{'s' if runs > 1 else ''}"
+        seconds, found = fresh_seconds(name, lengths, runs)
+        rows[f"{label}: ours, s with compilation"] = seconds
+        if has_peer:
+            peer = peer_seconds(name, found, full=full)
+            rows[f"{label}: PyTorch, s"] = peer
+            rows[f"{label}: times slower (asked for {REQUIRED[name]})"] = peer / seconds
+    show("token regression: samples to threshold on 1STR", rows)
+
+
+if __name__ == "__main__":
+    chosen = [name for name in sys.argv[1:] if name in CURVES]
+    main(chosen or tuple(CURVES), full="--full" in sys.argv)

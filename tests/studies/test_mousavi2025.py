@@ -1,0 +1,185 @@
+"""Each study on a shrunken point: what a trial returns, what is shared between trials, what is refused."""
+
+import dataclasses
+import json
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.lab import study as lab_study
+from genscope.studies import (
+    mousavi2025_1str,
+    mousavi2025_block,
+    mousavi2025_heads,
+    mousavi2025_simple,
+    mousavi2025_sparsity,
+)
+from genscope.studies._token_training import (
+    CODE,
+    PROTOCOLS,
+    TEXT,
+    Shape,
+    draw_model,
+    draw_task,
+    measure,
+    predict,
+    prepare,
+    shape_of,
+    squared_losses,
+)
+from genscope.tasks import Batch
+from genscope.tasks.token_encoding import default_encoding_dim
+
+KEY = jr.key(11)
+STUDIES = [
+    module.STUDY
+    for module in (mousavi2025_1str, mousavi2025_simple, mousavi2025_sparsity, mousavi2025_block, mousavi2025_heads)
+]
+
+
+def small(protocol=CODE, **options):
+    settings = dict(architecture="transformer", context_length=4, draw=0, threshold=0.7, rate=1e-3, every=10)
+    return measure(KEY, protocol=protocol, **(settings | options))
+
+
+def test_skipping_checks_gives_the_counts_of_exhaustive_evaluation():
+    """1STR, N = 4, the Transformer; both by one compiled program."""
+    for draw in range(3):
+        screened, exact = (small(draw=draw, share_up_to=4, exact=exact) for exact in (False, True))
+        assert screened["reached"]
+        assert screened["samples"] == exact["samples"]
+        assert screened["checks_skipped"] > exact["checks_skipped"] == 0
+        assert 2_000 < screened["samples"] < 12_000  # published: 6,000
+        assert json.loads(screened["settings"])["scale"] == "none"
+
+
+@pytest.mark.slow
+def test_labels_of_the_next_prompt_are_not_learned():
+    def wrong(model, task, batch):
+        return squared_losses(model, task, Batch(batch.x, jnp.roll(batch.y, 1, axis=0)))
+
+    record = small(dataclasses.replace(CODE, budget=12_800), losses=wrong)
+    assert not record["reached"]
+    assert record["samples"] == 12_800
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("architecture", ["transformer", "ffn", "rnn", "gru-128", "lstm"])
+def test_every_architecture_runs_under_both_protocols(protocol, architecture):
+    brief = dataclasses.replace(PROTOCOLS[protocol], test_size=500, budget=640)
+    record = small(brief, architecture=architecture, context_length=3, threshold=9.0)
+    assert record["reached"]
+    assert record["samples"] == 640
+
+
+def sizes(length):
+    return jnp.int32(length), jnp.int32(default_encoding_dim(length))
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "ffn"])
+def test_padding_changes_neither_task_nor_network(architecture):
+    """Predictions on padded prompts do not depend on what fills the padding, and the sizes are the smaller task's."""
+    shape = Shape(6, 8, 1, padded=True)
+
+    @jax.jit
+    def look(key):
+        task = draw_task(key, *sizes(4), shape=shape, link="linear")
+        model = draw_model(key, task, sizes(4)[1], architecture=architecture, protocol=CODE)
+        prompts = task.inputs(jr.key(1), 20)
+        changed = prompts.at[:, 4:, :10].set(7.0)
+        return predict(model, task, prompts), predict(model, task, changed), task.encoding, prompts
+
+    plain, changed, encoding, prompts = look(KEY)
+    np.testing.assert_allclose(plain[:, :4], changed[:, :4], atol=1e-6)
+    assert not np.any(encoding[4:])
+    assert not np.any(encoding[:, 6:])
+    np.testing.assert_allclose(np.abs(encoding[:4, :6]), 1 / np.sqrt(6), rtol=1e-5)
+    assert np.asarray(prompts)[:, :4, 10].max() == 3
+
+
+def test_streams_are_separate_and_draws_are_shared():
+    shape = shape_of("transformer", 4, 1, 4)
+    options = {"shape": shape, "architecture": "transformer", "protocol": CODE, "link": "linear", "simple": False}
+    base = (jr.key(0), jr.key(1), jr.key(2))
+    first = prepare(base, *sizes(4), **options)
+    for changed, same in ((0, ("model",)), (1, ("task", "test")), (2, ("task", "model"))):
+        keys = tuple(jr.key(9) if i == changed else key for i, key in enumerate(base))
+        other = prepare(keys, *sizes(4), **options)
+        for name in ("task", "model", "test"):
+            equal = jax.tree.all(jax.tree.map(jnp.array_equal, getattr(first, name), getattr(other, name)))
+            assert bool(equal) == (name in same) or name == "test"
+    # one link for all lengths, encodings for each length
+    longer = prepare(base, *sizes(3), **options)
+    assert jnp.array_equal(first.task.link.directions, longer.task.link.directions)
+    assert not jnp.array_equal(first.task.encoding, longer.task.encoding)
+    # the test law of the code is simple whatever is trained
+    assert np.ptp(np.asarray(first.test.examples.x[:, :, 10]), axis=1).max() == 0
+
+
+def test_fourteen_differences():
+    """Every field is commented with the number of its difference; the two that the text leaves open are equal."""
+    differing = {
+        field.name for field in dataclasses.fields(CODE) if getattr(CODE, field.name) != getattr(TEXT, field.name)
+    }
+    open_in_the_text = {"check_every", "check_every_simple", "budget"}
+    assert {field.name for field in dataclasses.fields(CODE)} - differing == open_in_the_text
+
+
+@pytest.mark.slow
+def test_the_block_appears_and_epochs_visit_everything():
+    order = mousavi2025_block._order(KEY, 0)
+    assert order.shape == (781, 64)
+    assert len(np.unique(order)) == 781 * 64
+    assert not np.array_equal(order, mousavi2025_block._order(KEY, 1))
+    record = mousavi2025_block.trial(KEY, context_length=6, protocol="code", steps=700)
+    assert record["steps_taken"] == 700
+    assert record["block_share"] > 0.5 > record["block_chance"]
+    assert record["curve_steps"][-1] == 700
+    assert record["query_key"].shape == (26, 26)
+    assert 1 / 6 < record["attention_mass"] <= 1
+
+
+@pytest.mark.slow
+def test_heads_record(monkeypatch):
+    monkeypatch.setattr(mousavi2025_heads, "STEPS", 400)
+    record = mousavi2025_heads.trial(KEY, family="positional", sparsity=2, heads=1, dim=1)
+    assert record["bound"] == 0.5
+    assert record["risk"] + 6 * record["risk_sem"] > 0.5  # false alarm 1e-9
+    assert record["risk"] < 1.1
+    assert mousavi2025_heads.lower_bound("full", heads=1, sparsity=2, dim=8) == pytest.approx(0.5 * 7 / 8)
+    with pytest.raises(ValueError, match="Choose one of them"):
+        mousavi2025_heads.trial(KEY, family="free", sparsity=2, heads=1, dim=1)
+
+
+@pytest.mark.slow
+def test_sparsity_uses_the_text_where_there_is_no_code(monkeypatch):
+    monkeypatch.setattr(mousavi2025_sparsity, "THRESHOLD", 9.0)
+    record = mousavi2025_sparsity.trial(KEY, architecture="ffn", sparsity=2, protocol="code", draw=0)
+    used = json.loads(record["settings"])
+    assert (used["weight_decay"], used["simple_test"], used["units_grow"]) == (0.1, False, True)
+    assert used["scaled_attention"]
+
+
+@pytest.mark.parametrize(
+    ("point", "advice"),
+    [({"architecture": "cnn"}, "architectures"), ({"protocol": "slides"}, "protocols are text, code")],
+)
+def test_unknown_names_are_refused(point, advice):
+    good = {"architecture": "ffn", "context_length": 4, "protocol": "code", "draw": 0, "run": 0}
+    for module in (mousavi2025_1str, mousavi2025_simple):
+        with pytest.raises(ValueError, match=advice):
+            module.trial(KEY, **(good | point))
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_plans_are_possible(study):
+    for budget in lab_study.BUDGETS:
+        plan = study.plan(budget)
+        assert len({lab_study.canonical(dict(point)) for point in plan.points}) == len(plan.points)
+        for point in plan.points:
+            study.check(point)
+            assert set(point) == set(plan.points[0])
