@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from genscope import bounds
+from genscope.bounds import split
 from tests.bounds.cases import CASES
 
 LINEAR = ["--weight-norm", 1, "--input-norm", 1, "--epsilon", 0.1, "--points", 1000]
@@ -15,6 +16,12 @@ LINEAR = ["--weight-norm", 1, "--input-norm", 1, "--epsilon", 0.1, "--points", 1
 
 def flags(arguments):
     return [word for name, value in arguments.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Few splits of an accuracy: numbers are compared with those of the functions, not with the best."""
+    monkeypatch.setattr(split, "_EFFORT", 16)
 
 
 @pytest.fixture

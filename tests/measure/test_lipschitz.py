@@ -6,7 +6,6 @@ The searches are deterministic (fixed keys), so none of these tests can fail by 
 import functools
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -125,7 +124,6 @@ def test_draws_vary_and_an_unmoved_case_has_ratio_zero():
         assert not np.allclose(one.tokens, other.tokens)
         still = eqx.tree_at(lambda case: case.moved, one, one.head)
         assert float(head_ratio(still)) < 1e-8
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.grad(head_ratio)(one)))
 
 
 def test_refusals():

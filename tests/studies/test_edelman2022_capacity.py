@@ -12,6 +12,7 @@ from genscope.studies import edelman2022_capacity, edelman2022_lipschitz
 KEY = jr.key(3)
 
 
+@pytest.mark.slow
 def test_a_search_finds_the_inequality_kept_and_its_weakening_violated():
     record = edelman2022_lipschitz.trial(KEY, inequality="head", sigma="relu", context_length=2, starts=32, steps=200)
     assert record["worst_random"] <= record["worst_gradient"] <= 1 + ROUNDING

@@ -27,7 +27,7 @@ def softplus(x: float) -> float:
 def log_sum(logs: Iterable[float]) -> float:
     r"""$\log\sum_ie^{x_i}$.
 
-    >>> log_sum([1000.0, 1000.0]) - 1000.0 == math.log(2)
+    >>> round(log_sum([1000.0, 1000.0]) - 1000.0, 6) == round(math.log(2), 6)
     True
     """
     terms = list(logs)
