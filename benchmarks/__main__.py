@@ -4,7 +4,7 @@ import os
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get("XLA_FLAGS", "")
 
-from benchmarks import classifier_scaling, classifier_step, store, threshold_design
+from benchmarks import checkpoint, classifier_scaling, classifier_step, construct, store, threshold_design
 
-for benchmark in (classifier_step, classifier_scaling, store, threshold_design):
+for benchmark in (classifier_step, classifier_scaling, store, threshold_design, construct, checkpoint):
     benchmark.main()

@@ -6,19 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from genscope.papers import PAPERS
+from genscope.papers import CITED, PAPERS
 
 ERRATA = Path(__file__).parents[1] / "docs" / "errata.md"
 
 
-@pytest.mark.parametrize("key", PAPERS)
-def test_a_key_is_first_author_and_year(key):
-    paper = PAPERS[key]
+@pytest.mark.parametrize(("key", "paper"), (PAPERS | CITED).items())
+def test_a_key_is_first_author_and_year(key, paper):
     surname = re.split(r"[ -]", paper.authors[0].split(" ", 1)[1].split(". ")[-1])[0]
     assert key == f"{surname.lower()}{paper.year}"
-    assert re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{5}", paper.link)
+    assert paper.link.startswith("https://")
     assert paper.title
     assert len(set(paper.errata)) == len(paper.errata)
+
+
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_three_papers_are_linked_where_anyone_may_read_them(key):
+    assert re.fullmatch(r"https://arxiv\.org/abs/\d{4}\.\d{5}", PAPERS[key].link)
 
 
 def test_the_three_papers_are_there_and_frozen():

@@ -7,6 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from genscope import bounds as bounds
+    from genscope import checkpoints as checkpoints
+    from genscope import constructions as constructions
     from genscope import fourier as fourier
     from genscope import lab as lab
     from genscope import measure as measure
@@ -24,7 +27,19 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_SUBPACKAGES = ("fourier", "lab", "measure", "models", "random", "studies", "tasks", "train")
+_SUBPACKAGES = (
+    "bounds",
+    "checkpoints",
+    "constructions",
+    "fourier",
+    "lab",
+    "measure",
+    "models",
+    "random",
+    "studies",
+    "tasks",
+    "train",
+)
 _NOUNS = {
     "Estimate": "genscope.estimate",
     **dict.fromkeys(("Record", "Store", "Study", "Trial", "grid"), "genscope.lab"),

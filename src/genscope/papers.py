@@ -56,3 +56,19 @@ PAPERS: dict[str, Paper] = {
         link="https://arxiv.org/abs/2605.20988",
     ),
 }
+
+# What the three rest on, and our sources cite.
+CITED: dict[str, Paper] = {
+    "zhang2002": Paper(
+        title="Covering Number Bounds of Certain Regularized Linear Function Classes",
+        authors=("Tong Zhang",),
+        year=2002,
+        link="https://www.jmlr.org/papers/v2/zhang02b.html",
+    ),
+    "anthony1999": Paper(
+        title="Neural Network Learning: Theoretical Foundations",
+        authors=("Martin Anthony", "Peter L. Bartlett"),
+        year=1999,
+        link="https://doi.org/10.1017/CBO9780511624216",
+    ),
+}

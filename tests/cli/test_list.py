@@ -1,4 +1,4 @@
-from genscope import claims, studies
+from genscope import bounds, claims, studies
 from genscope.lab import Store
 from tests.cli import study_file
 from tests.cli.program import TOYS
@@ -12,6 +12,8 @@ def test_everything_is_listed_without_a_store(call, call_json, directory):
     quick = facts["studies"][0]["budgets"]["quick"]
     assert quick["points"] == len(studies.ALL[0].plan("quick").points)
     assert quick["stored"] == 0
+    assert [bound["name"] for bound in facts["bounds"]] == list(bounds.ALL)
+    assert "token-retrieval" in [built["name"] for built in facts["constructions"]]
     told = call("list").stdout
     assert all(study.name in told for study in studies.ALL)
     assert "not decided yet" in told
@@ -27,7 +29,8 @@ def test_the_state_of_the_store_is_shown(call, call_json):
     own = facts["studies"][-1]
     assert (own["name"], own["stored"]) == ("toy", {"ok": 8, "failed": 0})
     assert own["budgets"]["standard"]["points"] == 4
-    assert (facts["claims"][0]["verdict"], facts["claims"][0]["budget"]) == ("holds", "standard")
+    (decided,) = (claim for claim in facts["claims"] if claim["id"] == "A4")
+    assert (decided["verdict"], decided["budget"]) == ("holds", "standard")
     assert "holds (standard)" in call("list").stdout
 
 

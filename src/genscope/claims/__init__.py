@@ -3,5 +3,7 @@
 from genscope.claims._base import Claim as Claim
 from genscope.claims._base import Part as Part
 from genscope.claims.edelman2022 import A4, A5, A6, A7
+from genscope.claims.edelman2022_capacity import A1, A2
+from genscope.claims.edelman2022_constructions import A3
 
-ALL: tuple[Claim, ...] = (A4, A5, A6, A7)
+ALL: tuple[Claim, ...] = (A1, A2, A3, A4, A5, A6, A7)

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli import export, report, reproduce, run, store
+from genscope.cli import bound, checkpoint, construct, export, report, reproduce, run, store
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
 
@@ -26,6 +26,8 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "list": list_.list_,
     "run": run.run,
     "reproduce": reproduce.reproduce,
+    "construct": construct.construct,
+    "checkpoint": checkpoint.checkpoint,
     "report": report.report,
     "export": export.export,
 }
@@ -69,6 +71,7 @@ def _register() -> None:
         for word, command in commands.items():
             group.command(word)(guarded(command))
         app.add_typer(group, name=name)
+    app.add_typer(bound.app, name="bound")
 
 
 _register()

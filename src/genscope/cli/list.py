@@ -1,7 +1,7 @@
-"""`genscope list`: what can be run, and how much of it is in the store.
+"""`genscope list`: what can be run, built and bounded, and how much of it is in the store.
 
 Source: product.md, Section 2.
-Departures: constructions and bounds are listed when there are commands for them.
+Departures: None.
 Guarantee: exact without a search; the trials of a search are those that are known by now.
 """
 
@@ -10,9 +10,15 @@ from typing import Any
 import genscope
 from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
 
+CONSTRUCTIONS = (
+    ("EXPR", "a Transformer for any sparse Boolean expression", "edelman2022, Proposition 5.5"),
+    ("token-retrieval", "attention heads that retrieve tokens", "mousavi2025, Lemma 11"),
+    ("recurrent-retrieval", "an exact RNN for simple token regression", "mousavi2025, Propositions 26 to 28"),
+)
+
 
 def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
-    """Show studies and claims, and how much of them is stored.
+    """Show studies and claims with their state in the store, constructions and bounds.
 
     Example: genscope list --store sqlite:///results.db
     """
@@ -21,7 +27,13 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     from genscope.lab.study import BUDGETS
 
     opened = find_store(store)
-    facts = {"store": store if opened is None else opened.url, "studies": _studies(opened), "claims": _claims(opened)}
+    facts = {
+        "store": store if opened is None else opened.url,
+        "studies": _studies(opened),
+        "claims": _claims(opened),
+        "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
+        "bounds": _bounds(),
+    }
     if as_json:
         print_json(facts)
         return
@@ -39,6 +51,9 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     columns = ["name", "title", "source", *BUDGETS, "stored trials"]
     print_table(f"Studies, and their state in {facts['store']}", columns, studies)
     print_table("Claims", ["id", "statement", "source", "newest verdict"], claims)
+    print_table("Constructions: genscope construct NAME", ["name", "builds", "source"], CONSTRUCTIONS)
+    named = ([bound["name"], bound["bounds"]] for bound in facts["bounds"])
+    print_table("Bounds: genscope bound NAME", ["name", "bounds"], named)
 
 
 def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
@@ -83,6 +98,13 @@ def _claims(store: "genscope.Store | None") -> list[dict[str, Any]]:
         }
         for claim in claims.ALL
     ]
+
+
+def _bounds() -> list[dict[str, str]]:
+    from genscope import bounds
+
+    summaries = {name: (function.__doc__ or "").partition("\n")[0] for name, function in bounds.ALL.items()}
+    return [{"name": name, "bounds": summary.replace("$", "")} for name, summary in summaries.items()]
 
 
 def _state(plan: dict[str, Any]) -> str:

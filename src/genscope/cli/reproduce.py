@@ -60,4 +60,4 @@ def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         yield [verdict["id"], verdict["verdict"], verdict["statement"], verdict["source"]]
         for part in verdict["parts"]:
             numbers = "; ".join(f"{name}: {words.value(value)}" for name, value in part["numbers"].items())
-            yield ["", part["decision"], f"- {part['statement']} ({numbers})", ""]
+            yield ["", part["decision"], f"- {part['statement']}{f' ({numbers})' if numbers else ''}", ""]

@@ -6,6 +6,9 @@ from genscope.constructions.bag_of_vectors import bag_any_function as bag_any_fu
 from genscope.constructions.bag_of_vectors import bag_symmetric as bag_symmetric
 from genscope.constructions.bag_of_vectors import bag_threshold as bag_threshold
 from genscope.constructions.choice import construct as construct
+from genscope.constructions.perceptron_cover import PerceptronCode as PerceptronCode
+from genscope.constructions.perceptron_cover import perceptron_decode as perceptron_decode
+from genscope.constructions.perceptron_cover import perceptron_encode as perceptron_encode
 from genscope.constructions.random_encoding import random_any_function as random_any_function
 from genscope.constructions.random_encoding import random_constant as random_constant
 from genscope.constructions.random_encoding import sufficient_dimension as sufficient_dimension

@@ -1,3 +1,9 @@
 from genscope.measure.attention import SupportMass as SupportMass
 from genscope.measure.attention import cls_attention as cls_attention
 from genscope.measure.attention import support_mass as support_mass
+from genscope.measure.covering import greedy_cover as greedy_cover
+from genscope.measure.covering import largest_packing as largest_packing
+from genscope.measure.covering import smallest_cover as smallest_cover
+from genscope.measure.lipschitz import deep_ratio as deep_ratio
+from genscope.measure.lipschitz import head_ratio as head_ratio
+from genscope.measure.lipschitz import search_ratio as search_ratio

@@ -3,4 +3,5 @@
 from genscope.models import bit_classifier as bit_classifier
 from genscope.models import edelman2022 as edelman2022
 from genscope.models import encoding as encoding
+from genscope.models import file as file
 from genscope.models.bit_classifier import BitClassifier as BitClassifier
