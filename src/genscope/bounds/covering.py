@@ -76,8 +76,9 @@ def linear_cover(
     constant: Constant = None,
     internal: Annotated[bool, Choice("count a cover by members of the class")] = False,
 ) -> Bound:
-    r"""Linear functions $x\mapsto w\cdot x$, $\|w\|_2\le B_W$, on $N$ points with $\|x\|\le B_X$ (after Zhang 2002).
+    r"""Linear functions of bounded norm on given points (after Zhang 2002).
 
+    The class is $x\mapsto w\cdot x$, $\|w\|_2\le B_W$, on $N$ points with $\|x\|\le B_X$.
     Explicit: $\log\mathcal N_\infty\le\log\binom{2N+K}K\le K\log(2N+1)$ with $K=\lfloor\kappa\rfloor$.
     Order: $c_0\,\kappa\log(B_XB_WN/\epsilon)$.
 
@@ -127,8 +128,9 @@ def matrix_cover(
     constant: Constant = None,
     ratio: Annotated[float | None, Number("ratio r of scales (default: the best of a few)", low=1)] = None,
 ) -> Bound:
-    r"""Linear maps $x\mapsto Wx$, $\|W^\top\|_{2,1}\le B_W$, with $d_1$ outputs (edelman2022, Lemma 4.6).
+    r"""Linear maps of bounded (2,1)-norm on given points (edelman2022, Lemma 4.6).
 
+    The class is $x\mapsto Wx$ with $d_1$ outputs, $\|W^\top\|_{2,1}\le B_W$, on $N$ points with $\|x\|\le B_X$.
     Explicit, for any ratio $r>1$: $\log\mathcal N_\infty\le\log\binom{A+K}K\le r\kappa\log(1+A)$ with
     $K=\lfloor r\kappa\rfloor$, $A=2d_1NL$, $L=1+\lfloor\log_r(r\kappa)\rfloor$. Order: $c_0\,\kappa\log(d_1N)$.
 

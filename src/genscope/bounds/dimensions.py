@@ -58,7 +58,7 @@ def pseudo_cover(
     epsilon: Epsilon,
     points: SampleSize,
 ) -> Bound:
-    r"""Functions with values in $[0,B]$, by pseudo-dimension (Anthony and Bartlett 1999, Theorem 12.2).
+    r"""Functions with values in [0, B], by pseudo-dimension (Anthony and Bartlett 1999, Theorem 12.2).
 
     $p\log(emB/(\epsilon p))$, and 0 for $\epsilon\ge B$.
     """
@@ -76,7 +76,7 @@ def fat_cover(
     epsilon: Annotated[float, Number("accuracy of the cover", high=1, closed=(False, True))],
     points: SampleSize,
 ) -> Bound:
-    r"""Functions with values in $[0,1]$, by fat-shattering dimension (Anthony and Bartlett 1999, Theorem 12.8).
+    r"""Functions with values in [0, 1], by fat-shattering dimension (Anthony and Bartlett 1999, Theorem 12.8).
 
     $\log2+\lceil v\log_2(2em/(v\epsilon))\rceil\log(m(\frac2\epsilon+1)^2)$.
     """

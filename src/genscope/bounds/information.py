@@ -20,7 +20,7 @@ def lower(
     support_size: Annotated[float, count("support size s")],
     confidence: Annotated[float, Number("probability of finding the support", high=1, closed=(False, True))] = 0.95,
 ) -> Bound:
-    r"""Samples needed to find a uniformly random support of $s$ among $T$ bits (edelman2022, Section 5).
+    r"""Samples needed to find a uniformly random support of s among T bits (edelman2022, Section 5).
 
     With probability $1-\delta$: $m\ge\log_2\binom Ts+\log_2(1-\delta)$. For given inputs, $m$ labels lead a
     deterministic learner to at most $2^m$ supports, so it is right with probability at most $2^m/\binom Ts$; a

@@ -29,7 +29,7 @@ def rademacher(
     range: PredictionRange,
     samples: Samples,
 ) -> Bound:
-    r"""Rademacher complexity of a class with $\log\mathcal N(\epsilon)\le C/\epsilon^2$ (edelman2022, Lemma 2.2).
+    r"""Rademacher complexity of a class with log covering numbers at most C/ε² (edelman2022, Lemma 2.2).
 
     With $\alpha=3\sqrt{C/m}\le A$: $\hat{\mathcal R}\le4\alpha+\frac{12}{\sqrt m}\int_\alpha^A\frac{\sqrt C}\epsilon
     d\epsilon=12\sqrt{C/m}\,(1+\log\frac A\alpha)$, which is the least over $\alpha$; and always

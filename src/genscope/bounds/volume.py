@@ -33,7 +33,10 @@ def volumetric(
     radius: Annotated[float, norm("radius R of the ball of parameters, in the Frobenius norm")],
     epsilon: Epsilon,
 ) -> Bound:
-    r"""A ball of parameters, covered to accuracy $\epsilon$ in the same norm: $p\log(1+2R/\epsilon)$."""
+    r"""A ball of parameters, covered in its own norm.
+
+    $p\log(1+2R/\epsilon)$ for p parameters in a ball of radius R, at accuracy $\epsilon$.
+    """
     return Bound("volumetric", {"cover": _ball(parameters, log(radius) - log(epsilon))}, explicit=True, source=_SOURCE)
 
 
@@ -58,7 +61,7 @@ def volumetric_head(
     dimension: Dimension,
     softmax_constant: SoftmaxConstant = None,
 ) -> Bound:
-    r"""One attention head by its parameters: covers of $W_V$ and $W_{QK}$, or of $W_V$, $W_Q$ and $W_K$.
+    r"""One attention head by the number of its parameters: covers of W_V and W_QK, or of W_V, W_Q and W_K.
 
     $\|f-\hat f\|\le L_\sigma B_X\|W_V-\hat W_V\|+cL_\sigma B_VB_X^2B_z\|W_{QK}-\hat W_{QK}\|$, and for covers within
     the balls $\|W_QW_K^\top-\hat W_Q\hat W_K^\top\|\le R_K\|W_Q-\hat W_Q\|+R_Q\|W_K-\hat W_K\|$. Each matrix gets a

@@ -19,6 +19,7 @@ from genscope.bounds._parameters import Number, Parameter
 from genscope.cli._output import print_table
 
 STEPS = 24
+_STEEP = 50  # ratio of the largest to the smallest value from which their axis is logarithmic
 
 Curve = Sequence[tuple[float, Bound]]
 
@@ -120,8 +121,9 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
         )
     finite = [(value, bound.value) for value, bound in curve if math.isfinite(bound.value)]
     _, bound = curve[0]
+    label = "log covering number (nats)" if bound.trivial is None else bound.name
     figure = Figure(figsize=(7, 4.4), layout="constrained")
-    axes = figure.add_subplot(xlabel=f"{axis.name.replace('_', ' ')}: {axis.meaning}", ylabel="value")
+    axes = figure.add_subplot(xlabel=f"{axis.name.replace('_', ' ')}: {axis.meaning}", ylabel=label)
     axes.set_title(f"{bound.name} ({'explicit' if bound.explicit else 'order only'}; {bound.source})", fontsize=10)
     axes.plot([value for value, _ in finite], [value for _, value in finite], marker=".")
     if bound.trivial is not None:
@@ -129,7 +131,8 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
         axes.legend()
     if all(value > 0 for value, _ in finite):
         axes.set_xscale("log")
-    if finite and min(value for _, value in finite) > 0:
+    heights = [value for _, value in finite]
+    if heights and 0 < _STEEP * min(heights) < max(heights):  # else a logarithm in the axis shows as a straight line
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
     figure.savefig(path)

@@ -104,7 +104,7 @@ def _bounds() -> list[dict[str, str]]:
     from genscope import bounds
 
     summaries = {name: (function.__doc__ or "").partition("\n")[0] for name, function in bounds.ALL.items()}
-    return [{"name": name, "bounds": summary.replace("$", "")} for name, summary in summaries.items()]
+    return [{"name": name, "bounds": summary} for name, summary in summaries.items()]
 
 
 def _state(plan: dict[str, Any]) -> str:
