@@ -31,10 +31,11 @@ def test_the_three_papers_are_there_and_frozen():
         PAPERS["edelman2022"].year = 2021
 
 
-def test_the_page_has_one_numbered_row_for_each_erratum():
-    section = ERRATA.read_text(encoding="utf-8").split("## edelman2022")[1]
+@pytest.mark.parametrize("key", PAPERS)
+def test_the_page_has_one_numbered_row_for_each_erratum(key):
+    section = ERRATA.read_text(encoding="utf-8").split(f"## {key}")[1].split("\n## ")[0]
     numbers = [int(row) for row in re.findall(r"^\| (\d+) \|", section, flags=re.MULTILINE)]
-    assert numbers == list(range(1, len(PAPERS["edelman2022"].errata) + 1))
+    assert numbers == list(range(1, len(PAPERS[key].errata) + 1))
 
 
 def test_the_bibliography_does_not_load_jax():

@@ -48,6 +48,16 @@ PAPERS: dict[str, Paper] = {
         authors=("Alireza Mousavi-Hosseini", "Clayton Sanford", "Denny Wu", "Murat A. Erdogdu"),
         year=2025,
         link="https://arxiv.org/abs/2503.11272",
+        errata=(
+            "Lemma 16: its first branch is false for a supremum over the sample; a matrix cover replaces it.",
+            "Lemma 41: its second branch holds for the l1 ball, not for the Euclidean ball (the roots of E8).",
+            "Proposition 6: the norm bound is not proved; Sudakov's inequality gives one in the Frobenius norm.",
+            "Proposition 4: the proof has the zero tokens in the wrong half.",
+            "Theorem 7: the proof cites the wrong proposition, and n where N is meant.",
+            "Proposition 35: errors are independent only given the shared token; states have dimension 2 d_h.",
+            "The encodings of the experiments almost never satisfy Assumption 3.",
+            "Text and public code differ in fourteen points, the law of the test prompts among them.",
+        ),
     ),
     "lintilhac2026": Paper(
         title="A Sharper Picture of Generalization in Transformers",
