@@ -122,9 +122,10 @@ class TokenRegression(AbstractTask):
         rows = 1 if self.shared_positions else n
         normals = size * n * d
         # One flat draw for both: each further one costs a quarter of a second of compilation.
-        drawn = _signed_uniform(key, normals + size * rows * (q if self.replace else n))
+        count = q if self.replace else n
+        drawn = _signed_uniform(key, normals + size * rows * count)
         x = math.sqrt(2) * jax.lax.erf_inv(drawn[:normals]).reshape(size, n, d)
-        marks = (drawn[normals:].reshape(size, rows, -1) + 1) / 2
+        marks = (drawn[normals:].reshape(size, rows, count) + 1) / 2
         t = jnp.broadcast_to(self._positions(marks), (size, n, q))
         return (x if self.real is None else jnp.where(self.real[None, :, None], x, 0)), t
 
