@@ -14,12 +14,26 @@ from genscope.bounds.dimensions import pseudo_cover as pseudo_cover
 from genscope.bounds.dimensions import vc_cover as vc_cover
 from genscope.bounds.information import lower as lower
 from genscope.bounds.layers import deep as deep
+from genscope.bounds.packing import packing as packing
+from genscope.bounds.packing import packing_l1 as packing_l1
+from genscope.bounds.recurrent import interpolation_norm as interpolation_norm
+from genscope.bounds.recurrent import rnn_cover as rnn_cover
+from genscope.bounds.recurrent import rnn_min_norm_lower as rnn_min_norm_lower
+from genscope.bounds.recurrent import rnn_norm_lower as rnn_norm_lower
+from genscope.bounds.recurrent import rnn_risk as rnn_risk
+from genscope.bounds.recurrent import rnn_width_lower as rnn_width_lower
 from genscope.bounds.risk import dudley as dudley
 from genscope.bounds.risk import generalization as generalization
 from genscope.bounds.risk import margin as margin
 from genscope.bounds.risk import rademacher as rademacher
 from genscope.bounds.risk import sample_size as sample_size
 from genscope.bounds.split import split_cubic as split_cubic
+from genscope.bounds.token_limits import ffn_lower as ffn_lower
+from genscope.bounds.token_limits import heads_lower as heads_lower
+from genscope.bounds.token_regression import excess_risk as excess_risk
+from genscope.bounds.token_regression import token_radius as token_radius
+from genscope.bounds.token_regression import token_regression_cover as token_regression_cover
+from genscope.bounds.token_regression import token_regression_risk as token_regression_risk
 from genscope.bounds.volume import crossover as crossover
 from genscope.bounds.volume import volumetric as volumetric
 from genscope.bounds.volume import volumetric_head as volumetric_head
@@ -40,4 +54,16 @@ ALL: dict[str, Callable[..., Bound]] = {
     "generalization": generalization,
     "margin": margin,
     "lower": lower,
+    "token-regression-cover": token_regression_cover,
+    "token-regression-risk": token_regression_risk,
+    "excess-risk": excess_risk,
+    "heads-lower": heads_lower,
+    "ffn-lower": ffn_lower,
+    "rnn-cover": rnn_cover,
+    "rnn-risk": rnn_risk,
+    "rnn-width-lower": rnn_width_lower,
+    "rnn-norm-lower": rnn_norm_lower,
+    "rnn-min-norm-lower": rnn_min_norm_lower,
+    "packing": packing,
+    "packing-l1": packing_l1,
 }

@@ -19,9 +19,10 @@ Separation = Annotated[float, positive("least distance between two points")]
 
 @checked
 def packing(*, dimension: Dimension, epsilon: Separation) -> Bound:
-    r"""The unit Euclidean ball: $\log P\le d\log(1+2/\epsilon)$.
+    r"""Points of the unit Euclidean ball at mutual distances of at least epsilon (mousavi2025, Lemma 41).
 
-    Balls of radius $\epsilon/2$ around the points are disjoint and lie in a ball of radius $1+\epsilon/2$.
+    $\log P\le d\log(1+2/\epsilon)$: balls of radius $\epsilon/2$ around the points are disjoint and lie in a ball of
+    radius $1+\epsilon/2$.
     """
     size = ball_size(dimension, -log(epsilon))
     return Bound("packing", {"volume": size}, explicit=True, source="mousavi2025, Lemma 41, first branch")
@@ -29,7 +30,9 @@ def packing(*, dimension: Dimension, epsilon: Separation) -> Bound:
 
 @checked
 def packing_l1(*, dimension: Dimension, epsilon: Separation) -> Bound:
-    r"""The $\ell_1$ ball at Euclidean distances: the smaller of the volumes' bound and Maurey's.
+    r"""Points of the l1 ball at mutual Euclidean distances of at least epsilon (mousavi2025, Lemma 41).
+
+    The smaller of the bound by volumes and Maurey's.
 
     A point of the ball is a mean of vertices $\pm e_i$; of $k$ random ones the mean is at squared distance at most
     $1/k$ from it, in expectation, so multisets of $k$ vertices cover. At $k=\lfloor4/\epsilon^2\rfloor+1$ that distance
@@ -61,4 +64,5 @@ def packing_printed(*, dimension: Dimension, epsilon: Separation) -> Bound:
 
 def ball_size(size: float, log_ratio: float) -> float:
     """Nats p log(1 + 2 R / ε) of a ball of radius R in p dimensions, where the logarithm of R / ε is given."""
-    return exp(log(size) + log(softplus(math.log(2) + log_ratio)))
+    nats = softplus(math.log(2) + log_ratio)
+    return size * nats if size < 1e300 else exp(log(size) + log(nats))  # whole numbers may exceed every float

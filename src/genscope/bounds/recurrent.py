@@ -27,8 +27,8 @@ from genscope.bounds.token_regression import EmpiricalRisk, TokenNorm, Truncatio
 
 TransitionParameters = Annotated[float, count("parameters of the transition, for one direction")]
 OutputParameters = Annotated[float, count("parameters of the output network")]
-TransitionDepth = Annotated[float, count("layers of the transition")]
-OutputDepth = Annotated[float, count("layers of the output network")]
+TransitionDepth = Annotated[float, Number("layers of the transition", 1, 1000, (True, True), whole=True)]
+OutputDepth = Annotated[float, Number("layers of the output network", 1, 1000, (True, True), whole=True)]
 Norm = Annotated[float, norm("R, the norm of all parameters together")]
 StateRadius = Annotated[float, norm("r_h, the largest norm of a state")]
 SeveralTokens = Annotated[float, Number("number of tokens N", low=2, high=1e300, closed=(True, True), whole=True)]
@@ -52,7 +52,7 @@ def rnn_cover(
     state_radius: StateRadius,
     token_norm: TokenNorm,
 ) -> Bound:
-    r"""The class of bidirectional networks: linear in the number of parameters, logarithmic in $N$ (Lemma 29).
+    r"""Bidirectional recurrent networks, by their number of parameters (mousavi2025, Lemma 29).
 
     $p_y\log(1+4RK_y/\epsilon)+2p_h\log(1+8eC_yNRK_h/\epsilon)$, where a network of depth $l$ moves by at most $K$ times
     what its parameters move, and $C_y=(R/\sqrt{L_y})^{L_y}$ bounds the product of the norms of the output's layers.
@@ -121,7 +121,7 @@ def rnn_risk(
     form: Form = "explicit",
     constant: Constant = None,
 ) -> Bound:
-    r"""Truncated population risk of every network of the class, while all tokens are at most `token_norm` long.
+    r"""Truncated risk of bidirectional recurrent networks of bounded norm (mousavi2025, Theorem 5).
 
     Explicit: Dudley's integral of `rnn_cover`, as in `token_regression_risk`.
     Order (Theorem 5): $\hat R_\tau+c_0\tau\sqrt{p\log(RNn\tau)/n}$ with all $p$ parameters.
@@ -185,7 +185,7 @@ def rnn_width_lower(
     lipschitz: OutputLipschitz = 1.0,
     output_spectral: Annotated[float, norm("spectral norm of U = (U→, U←)")] = 1.0,
 ) -> Bound:
-    r"""State size $d_h$ of a bidirectional network that solves 1STR to a given risk: linear in $N$ (Proposition 6).
+    r"""Least state size of a recurrent network that solves 1STR to a given risk (mousavi2025, Proposition 6).
 
     $2d_h\log(1+2\sqrt2\,\|U\|/\epsilon_h)\ge n$: the states $(U^\to h^\to,U^\leftarrow h^\leftarrow)$ lie in a ball of
     radius $\sqrt2\|U\|r_h$ of $\mathbb R^{2d_h}$, which holds $e^n$ points at distance $r_h\epsilon_h$ by volumes only
@@ -206,7 +206,7 @@ def rnn_norm_lower(
     risk: Risk,
     lipschitz: OutputLipschitz = 1.0,
 ) -> Bound:
-    r"""Frobenius norm of $U$ in a bidirectional network that solves 1STR to a given risk: of order $\sqrt N$.
+    r"""Least norm of the weights on the states, to solve 1STR to a given risk (mousavi2025, Proposition 6).
 
     $\|U\|_F^2\ge\epsilon_h^2n/(4\pi\log2)$. Proof: for $e^n$ points at mutual distances of at least $r_h\epsilon_h$,
     Sudakov and Fernique give $\mathbb E\sup\langle g,\cdot\rangle\ge\frac{r_h\epsilon_h}{\sqrt2}\sqrt{n/(\pi\log2)}$,
@@ -225,9 +225,9 @@ def rnn_min_norm_lower(
     *,
     tokens: SeveralTokens,
     risk: Risk,
-    output_depth: Annotated[float, Number("layers L_y of the output", low=2, closed=(True, False), whole=True)] = 2,
+    output_depth: Annotated[float, Number("layers L_y of the output", 2, 1000, (True, True), whole=True)] = 2,
 ) -> Bound:
-    r"""Samples up to which the network of least norm that fits them may have more than the given risk (Theorem 7).
+    r"""Samples that a recurrent network of least norm fits without learning 1STR (mousavi2025, Theorem 7).
 
     With a state of at least $n$ units and probability at least $\frac16$ over the sample: the $n$ labels are fitted
     with $\|\mathrm{vec}\,\Theta\|^2\le$ `interpolation_norm`, while the risk asks for $\|\mathrm{vec}\,\Theta\|^2\ge

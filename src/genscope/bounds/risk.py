@@ -57,7 +57,7 @@ def dudley(log_cover: Callable[[float], float], *, range: PredictionRange, sampl
     root = exp(math.log(12) - log(samples) / 2)
     enough = exp(log(samples) - math.log(9))
     best, integral, alpha = (4.0 * range, 0.0), 0.0, float(range)
-    while alpha > 1e-9 * sum(best):
+    while alpha > max(1e-9 * sum(best), 1e-12 * range):  # a class of one function would go on for ever
         lower = alpha * math.exp(-1 / _STEPS)
         nats = log_cover(lower)
         integral += root * math.sqrt(nats) * (alpha - lower)

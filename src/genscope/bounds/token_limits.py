@@ -28,9 +28,10 @@ def heads_lower(
         Choice("sharp or printed: any attention; block: no weights between data and positions"),
     ] = "sharp",
 ) -> Bound:
-    r"""Risk of one attention layer with $H$ heads and any network on top.
+    r"""Least risk of one attention layer with too few heads (mousavi2025, Propositions 4 and 21).
 
-    Sharp: $(1-\frac Hq)_+(1-\frac Hd)_+$. Printed: $1-\frac{H(q+d)}{qd}$. Block: $1-\frac Hq$.
+    Whatever network reads the heads. Sharp: $(1-\frac Hq)_+(1-\frac Hd)_+$. Printed: $1-\frac{H(q+d)}{qd}$. Block:
+    $1-\frac Hq$.
 
     Setting: $x_i\sim\mathcal N(0,I_d)$ for $i\le N/2$ and $x_i=0$ beyond, where $t_i=(1,\dots,q)$ and
     $y_i=\frac1{\sqrt{qd}}\sum_{j\le q}(\|x_j\|^2-d)$, of variance 2. Proof, at a position $i>N/2$: its query is fixed,
@@ -63,7 +64,9 @@ def heads_lower(
 
 @checked
 def ffn_lower(*, samples: Samples, tokens: Tokens, dimension: TokenDimension) -> Bound:
-    r"""Risk of a network with a fully connected first layer that stays in the span of the sample: $1-\frac n{Nd}$.
+    r"""Least risk of a fully connected first layer in the span of the sample (mousavi2025, Theorem 9).
+
+    $1-\frac n{Nd}$.
 
     Setting: simple-1STR, $y=\langle u,x_t\rangle$, $x\sim\mathcal N(0,I_{Nd})$, $t$ uniform; the bound holds for some
     $u$, and in the mean over $u$. Proof: with $V$ an orthonormal basis of the span of $x^{(1)},\dots,x^{(n)}$ the

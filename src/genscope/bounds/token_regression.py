@@ -80,11 +80,12 @@ def token_regression_cover(
         Literal["explicit", "printed"], Choice("explicit: proved; printed: with a false branch")
     ] = "explicit",
 ) -> Bound:
-    r"""The Transformer class, in the largest difference over all positions of the sample (Proposition 17).
+    r"""One-layer Transformers, in the largest difference over a sample (mousavi2025, Proposition 17).
 
-    Explicit: $m(HD+2)\log(1+8L\rho/\epsilon)+\min\{\mathrm{mat},HD^2\log(1+8\sqrt Hr_{QK}r_z^3L/\epsilon)\}$ with
-    $\rho=\sqrt{1+Hr_z^2}$ and `matrix_cover` of $z\mapsto\Theta^\top z$, $\|\Theta\|_{2,1}\le Hr_{QK}$, at
-    $\epsilon_{QK}=\epsilon/(4Lr_z^2)$ on `points`. Without points only the second branch is left, which needs none.
+    Explicit (Proposition 17): $m(HD+2)\log(1+8L\rho/\epsilon)+\min\{\mathrm{mat},HD^2\log(1+8\sqrt
+    Hr_{QK}r_z^3L/\epsilon)\}$ with $\rho=\sqrt{1+Hr_z^2}$ and `matrix_cover` of $z\mapsto\Theta^\top z$,
+    $\|\Theta\|_{2,1}\le Hr_{QK}$, at $\epsilon_{QK}=\epsilon/(4Lr_z^2)$ on `points`. Without points only the second
+    branch is left, which needs none.
 
     Proof. Read-out: $|a^\top\sigma(Wf+b)-\hat a^\top\sigma(\hat Wf+\hat b)|\le\rho(R_{m,w}\|a-\hat a\|+r_{m,a}
     \|(W,b)-(\hat W,\hat b)\|_F)$, each half of $\epsilon/2$ by volumes. Attention: softmax turns scores into weights
@@ -126,7 +127,7 @@ def token_regression_risk(
     form: Form = "explicit",
     constant: Constant = None,
 ) -> Bound:
-    r"""Truncated population risk of every Transformer of the class, while all tokens are at most $r_z$ long.
+    r"""Truncated risk of one-layer Transformers, on tokens of bounded length (mousavi2025, Corollary 19).
 
     Explicit (Corollary 19): $\hat R_\tau+2\hat{\mathfrak R}+3\tau\sqrt{\log(2/\delta)/(2n)}$ by Dudley's integral of
     `token_regression_cover`, since $\min(\cdot^2,\tau)$ is $2\sqrt\tau$-Lipschitz. Gaussian tokens are as short as
@@ -208,7 +209,7 @@ def excess_risk(
     approximation: Annotated[float, norm("squared error of the two-layer link")] = 0.0,
     constant: Constant = None,
 ) -> Bound:
-    r"""Risk of the empirical risk minimiser with $q$ heads: an order, in which $N$ appears in logarithms only.
+    r"""Order of the risk of the best fit with as many heads as tokens per label (mousavi2025, Theorem 10).
 
     Theorem 10: $\varepsilon+c_0C_1\sqrt{(m_gq(d+q)+\min(r_z^6r_a^2r_w^2r_{QK}^2q^2,q(q^2+d^2)))/n}$,
     $C_1=qr_a^2r_w^2r_z^2$. Without `query_key_21` Theorem 3, for a ball of all parameters:

@@ -9,29 +9,20 @@ Guarantee: exact up to rounding; a number beyond the largest float is `null` in 
 
 import inspect
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.markup import escape
 from typer.core import TyperGroup
 
 from genscope import bounds
-from genscope.bounds._parameters import Parameter, apply, parameters
+from genscope.bounds._parameters import Choice, Parameter, apply, parameters
 from genscope.cli._errors import guarded
 from genscope.cli._options import AsJson
 
-
-class Form(StrEnum):
-    """Whether constants are proved or hidden."""
-
-    explicit = "explicit"
-    order = "order"
-
-
+_FORM = Parameter(Choice("explicit: every constant proved"), Literal["explicit", "order"], "explicit")
 _COMMON: Mapping[str, tuple[Any, Any]] = {
-    "form": (Annotated[Form, typer.Option("--form", help="Every constant proved, or an order.")], Form.explicit),
     "vary": (
         Annotated[
             str | None,
@@ -74,16 +65,18 @@ app = typer.Typer(
 def _command(name: str, function: Callable[..., bounds.Bound]) -> Callable[..., None]:
     """The command of a bound, with the signature that typer reads its options from."""
     known = {word: each for word, each in parameters(function).items() if word != "form"}
+    form = parameters(function).get("form", _FORM)
+    common_options = {"form": (_option("form", form), form.default), **_COMMON}
 
     def command(ctx: Any, **given: Any) -> None:
-        common = {word: given.pop(word) for word in _COMMON}
+        common = {word: given.pop(word) for word in common_options}
         _refuse_unknown(name, ctx.args, known)
         _run(name, function, known, {word: value for word, value in given.items() if value is not None}, **common)
 
     options = {word: (_option(word, each), None if each.required else each.default) for word, each in known.items()}
     signature = [
         inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-        for word, (annotation, default) in {**options, **_COMMON}.items()
+        for word, (annotation, default) in {**options, **common_options}.items()
     ]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     command.__annotations__ = {}  # typer would believe them rather than the signature
@@ -95,6 +88,8 @@ def _option(word: str, parameter: Parameter) -> Any:
     about = parameter.about.meaning + (" (required)" if parameter.required else "")
     if parameter.plain is bool:
         return Annotated[bool, typer.Option(_flag(word), metavar="", help=escape(about))]
+    if isinstance(parameter.about, Choice):
+        return Annotated[parameter.plain, typer.Option(_flag(word), help=escape(about))]
     return Annotated[float | None, typer.Option(_flag(word), metavar="NUMBER", help=escape(about))]
 
 
@@ -116,7 +111,7 @@ def _run(
     known: Mapping[str, Parameter],
     given: dict[str, Any],
     *,
-    form: Form,
+    form: str,
     vary: str | None,
     plot: Path | None,
     as_json: bool,
@@ -125,8 +120,8 @@ def _run(
     from genscope.cli._output import print_json
 
     if "form" in parameters(function):
-        given = {**given, "form": form.value}
-    elif form is Form.order:
+        given = {**given, "form": form}
+    elif form != _FORM.default:
         raise ValueError(f"bound {name} got --form order: it has the explicit form only. Leave --form out.")
     if plot is not None and vary is None:
         raise ValueError(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
