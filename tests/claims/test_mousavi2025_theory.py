@@ -63,6 +63,18 @@ def test_b2():
     assert decide(B2, []) == "undecided"
 
 
+def test_b2_with_trained_networks():
+    def trained(few, enough):
+        common = {"status": "ok", "family": "full", "sparsity": 2, "risk_sem": 0.01}
+        rows = [common | {"heads": 1, "risk": few, "bound": 0.5}, common | {"heads": 2, "risk": enough, "bound": 0.0}]
+        readings = [reading(heads()), reading(rows)]
+        return B2.verdict(readings, budget="standard", seconds=0.0)["verdict"]
+
+    assert trained(0.6, 0.1) == "holds"
+    assert trained(0.3, 0.1) == "fails"
+    assert trained(0.6, 0.55) == "undecided"
+
+
 def recurrent():
     common = {"dim": 4, "sparsity": 1, "encoding_dim": 64, "seed": 0, "status": "ok", "exact": True, "max_error": 1e-15}
     common |= {"weights": "same", "norm_excess": 1.0, "general_risk": 1.4, "general_risk_sem": 0.1}
