@@ -247,7 +247,7 @@ def test_failures_are_stored_and_the_study_goes_on(store):
     ("result", "message"),
     [
         ([1.0], "Return one, such as"),
-        ({"x": None}, "Convert it, or leave it out"),
+        ({"x": 1j}, "Convert it, or leave it out"),
         ({"size": 1.0}, "Rename the value"),
         ({"seconds": 1.0}, "Choose another name"),
     ],
