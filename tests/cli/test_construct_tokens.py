@@ -1,5 +1,8 @@
 import json
+import math
 
+import jax
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -8,6 +11,7 @@ from genscope.cli import construct
 from genscope.cli._construct_tokens import MODES
 from genscope.cli._modes import with_modes
 from genscope.constructions import Verdict, retrieval
+from genscope.models.file import load
 
 app = typer.Typer()
 app.add_typer(with_modes("expression", construct.construct, MODES), name="construct")
@@ -49,6 +53,15 @@ def test_the_recurrent_network_is_exact_and_told_in_words():
     told = call("recurrent-retrieval", *SIZES).stdout
     assert "exact: largest error" in told
     assert "W_2" in told
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_is_written_and_read_back(mode, directory):
+    facts = json.loads(call(mode, *SIZES, "--out", "model.safetensors", "--json").stdout)
+    model = load(directory / facts["file"])
+    size = math.hypot(*(np.linalg.norm(np.asarray(leaf)) for leaf in jax.tree.leaves(model)))
+    assert size == pytest.approx(facts["norms"]["all"], rel=1e-12)
+    assert all(leaf.dtype == "float64" for leaf in jax.tree.leaves(model))
 
 
 def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkeypatch, directory):

@@ -28,7 +28,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from genscope.models import bit_classifier, edelman2022, encoding
+from genscope.models import bit_classifier, edelman2022, encoding, mousavi2025
 from genscope.precision import float64
 
 # To let files hold a new class, or a new elementwise function, add it here.
@@ -44,6 +44,10 @@ CLASSES: Mapping[str, type[eqx.Module]] = {
     "Positional": encoding.Positional,
     "Bag": encoding.Bag,
     "Coordinates": encoding.Coordinates,
+    "TokenTransformer": mousavi2025.Transformer,
+    "TwoLayer": mousavi2025.TwoLayer,
+    "BidirectionalRNN": mousavi2025.BidirectionalRNN,
+    "Affine": mousavi2025.Affine,
 }
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}
 
