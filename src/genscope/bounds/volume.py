@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from genscope.bounds._base import Bound
-from genscope.bounds._logarithms import exp, log, softplus
+from genscope.bounds._logarithms import log
 from genscope.bounds._parameters import Epsilon, checked, count, norm
 from genscope.bounds.attention import (
     VALUE_SPECTRAL,
@@ -22,6 +22,7 @@ from genscope.bounds.attention import (
     TokenNorm,
     Width,
 )
+from genscope.bounds.packing import ball_size
 
 _SOURCE = "volumes of balls"
 
@@ -37,12 +38,9 @@ def volumetric(
 
     $p\log(1+2R/\epsilon)$ for p parameters in a ball of radius R, at accuracy $\epsilon$.
     """
-    return Bound("volumetric", {"cover": _ball(parameters, log(radius) - log(epsilon))}, explicit=True, source=_SOURCE)
-
-
-def _ball(size: float, log_ratio: float) -> float:
-    """Nats for a ball in `size` dimensions, from the logarithm of R / δ."""
-    return exp(log(size) + log(softplus(math.log(2) + log_ratio)))
+    return Bound(
+        "volumetric", {"cover": ball_size(parameters, log(radius) - log(epsilon))}, explicit=True, source=_SOURCE
+    )
 
 
 @checked
@@ -90,7 +88,7 @@ def volumetric_head(
 def _shared(matrices: dict[str, tuple[float, float]], epsilon: float) -> dict[str, float]:
     total = sum(size for size, _ in matrices.values())
     return {
-        name: _ball(size, reach - log(epsilon) + log(total) - log(size)) for name, (size, reach) in matrices.items()
+        name: ball_size(size, reach - log(epsilon) + log(total) - log(size)) for name, (size, reach) in matrices.items()
     }
 
 
