@@ -257,8 +257,6 @@ def test_results_that_cannot_be_stored_fail(store, result, message, stacked):
     study = toys.slow.replace(trial=lambda key, size: result, stacked=stacked)
     assert run(study, store=store, where={"size": [1]}, seeds=2).failed == 2
     errors = store.frame(study.name)["error"]
-    if stacked and result == {"x": None}:  # JAX takes None for an empty tree: nothing was measured
-        message = "None"
     assert all(message in error for error in errors)
 
 
