@@ -195,14 +195,14 @@ def step_seconds(length: int = 12, steps: int = 50) -> float:
     import jax.numpy as jnp
     import jax.random as jr
 
-    from genscope.studies._token_training import CODE, prepare, shape_of, squared_losses
+    from genscope.studies._token_training import CODE, prepare, shape_of, squared_losses, task_keys
     from genscope.tasks.token_encoding import default_encoding_dim
     from genscope.train.samples_to_threshold import initial_state, train_steps
 
     sizes = jnp.int32(length), jnp.int32(default_encoding_dim(length))
     shape = shape_of("transformer", length, 1, 0)
     options = {"shape": shape, "architecture": "transformer", "protocol": CODE, "link": "linear", "simple": False}
-    task, model, _ = prepare((jr.key(0), jr.key(1), jr.key(2)), *sizes, **options)
+    task, model, _ = prepare(task_keys(jr.key(0), length), jr.key(1), jr.key(2), *sizes, **options)
 
     @jax.jit
     def run(model, key):

@@ -29,6 +29,7 @@ from genscope.studies._token_training import (
     prepare,
     shape_of,
     squared_losses,
+    task_keys,
 )
 from genscope.tasks import Batch
 from genscope.tasks.token_encoding import default_encoding_dim
@@ -87,7 +88,7 @@ def test_padding_changes_neither_task_nor_network(architecture):
 
     @jax.jit
     def look(key):
-        task = draw_task(key, *sizes(4), shape=shape, link="linear")
+        task = draw_task(task_keys(key, 4), *sizes(4), shape=shape, link="linear")
         model = draw_model(key, task, sizes(4)[1], architecture=architecture, protocol=CODE)
         prompts = task.inputs(jr.key(1), 20)
         changed = prompts.at[:, 4:, :10].set(7.0)
@@ -105,15 +106,19 @@ def test_streams_are_separate_and_draws_are_shared():
     shape = shape_of("transformer", 4, 1, 4)
     options = {"shape": shape, "architecture": "transformer", "protocol": CODE, "link": "linear", "simple": False}
     base = (jr.key(0), jr.key(1), jr.key(2))
-    first = prepare(base, *sizes(4), **options)
+
+    def prepared(keys, length):
+        return prepare(task_keys(keys[0], length), *keys[1:], *sizes(length), **options)
+
+    first = prepared(base, 4)
     for changed, same in ((0, ("model",)), (1, ("task", "test")), (2, ("task", "model"))):
         keys = tuple(jr.key(9) if i == changed else key for i, key in enumerate(base))
-        other = prepare(keys, *sizes(4), **options)
+        other = prepared(keys, 4)
         for name in ("task", "model", "test"):
             equal = jax.tree.all(jax.tree.map(jnp.array_equal, getattr(first, name), getattr(other, name)))
             assert bool(equal) == (name in same) or name == "test"
     # one link for all lengths, encodings for each length
-    longer = prepare(base, *sizes(3), **options)
+    longer = prepared(base, 3)
     assert jnp.array_equal(first.task.link.directions, longer.task.link.directions)
     assert not jnp.array_equal(first.task.encoding, longer.task.encoding)
     # the test law of the code is simple whatever is trained

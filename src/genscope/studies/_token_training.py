@@ -151,14 +151,26 @@ def position_mean(values: Float[Array, "size N"], task: TokenRegression) -> Floa
     return jnp.sum(jnp.where(task.real[None], values, 0), axis=1) / task.length.astype(values.dtype)
 
 
+def task_keys(key: Key[Array, ""], context_length: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
+    """Keys of the encodings, which depend on the length, and of the link, which does not; `draw_task` takes them."""
+    # Outside of compiled programs: each derivation of a key inside of one costs a tenth of a second of compilation.
+    return jr.fold_in(stream(key, "encoding"), context_length), stream(key, "link")
+
+
 def draw_task(
-    key: Key[Array, ""], length: Int[Array, ""], encoding_dim: Int[Array, ""], *, shape: Shape, link: str, **fields: Any
+    keys: tuple[Key[Array, ""], Key[Array, ""]],
+    length: Int[Array, ""],
+    encoding_dim: Int[Array, ""],
+    *,
+    shape: Shape,
+    link: str,
+    **fields: Any,
 ) -> TokenRegression:
-    """A task of traced length in a fixed shape; encodings depend on the length, the link does not."""
-    signs = biased_bits(jr.fold_in(stream(key, "encoding"), length), (shape.tokens, shape.encoding_dim), 0.5)
+    """A task of traced length in a fixed shape."""
+    signs = biased_bits(keys[0], (shape.tokens, shape.encoding_dim), 0.5)
     kept = jnp.outer(jnp.arange(shape.tokens) < length, jnp.arange(shape.encoding_dim) < encoding_dim)
     rows = jnp.where(signs, 1.0, -1.0) / jnp.sqrt(encoding_dim.astype("float32"))
-    drawn = draw_link(link, stream(key, "link"), sparsity=shape.sparsity, dim=DIM)
+    drawn = draw_link(link, keys[1], sparsity=shape.sparsity, dim=DIM)
     return TokenRegression(jnp.where(kept, rows, 0), drawn, length=length if shape.padded else None, **fields)
 
 
@@ -199,7 +211,9 @@ class Prepared(NamedTuple):
 
 @partial(jax.jit, static_argnames=("shape", "architecture", "protocol", "link", "simple"))
 def prepare(
-    keys: tuple[Key[Array, ""], ...],
+    of_task: tuple[Key[Array, ""], Key[Array, ""]],
+    init_key: Key[Array, ""],
+    test_key: Key[Array, ""],
     length: Int[Array, ""],
     encoding_dim: Int[Array, ""],
     *,
@@ -210,9 +224,8 @@ def prepare(
     simple: bool,
 ) -> Prepared:
     """All that a run starts from, by one program per shape."""
-    task_key, init_key, test_key = keys
     fields = {"shared_positions": simple, "scale": protocol.scale}
-    task = draw_task(task_key, length, encoding_dim, shape=shape, link=link, **fields)
+    task = draw_task(of_task, length, encoding_dim, shape=shape, link=link, **fields)
     model = draw_model(init_key, task, encoding_dim, architecture=architecture, protocol=protocol)
     examples = (task.simple() if protocol.simple_test else task).sample(test_key, protocol.test_size)
     return Prepared(task, model, TestSet(examples, position_mean(examples.y**2, task)))
@@ -242,7 +255,9 @@ def measure(
     task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
     shape = shape_of(architecture, context_length, sparsity, share_up_to)
     prepared = prepare(
-        (task_key, stream(key, "init"), stream(key, "test")),
+        task_keys(task_key, context_length),
+        stream(key, "init"),
+        stream(key, "test"),
         jnp.int32(context_length),
         jnp.int32(default_encoding_dim(context_length)),
         shape=shape,

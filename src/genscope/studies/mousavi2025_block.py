@@ -32,6 +32,7 @@ from genscope.studies._token_training import (
     draw_task,
     settings,
     squared_losses,
+    task_keys,
 )
 from genscope.tasks.token_encoding import default_encoding_dim
 from genscope.train.samples_to_threshold import begin, train_steps
@@ -82,7 +83,7 @@ def _draw(key: Key[Array, ""], context_length: int, encoding_dim: int, protocol:
     shape = Shape(context_length, encoding_dim, 1, padded=False)
     sizes = jnp.int32(context_length), jnp.int32(encoding_dim)
     fields = {"shared_positions": protocol.block_simple, "scale": protocol.scale}
-    task = draw_task(stream(key, "task"), *sizes, shape=shape, link="linear", **fields)
+    task = draw_task(task_keys(stream(key, "task"), context_length), *sizes, shape=shape, link="linear", **fields)
     return task, draw_model(stream(key, "init"), task, sizes[1], architecture="transformer", protocol=protocol)
 
 

@@ -17,8 +17,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Key
 
-from genscope.random import stream
-
 
 class TwoLayerForm(NamedTuple):
     r"""$x\mapsto a^\top\sigma(Wx+b)$ on the q tokens written one after the other."""
@@ -215,7 +213,7 @@ def draw_link(name: str, key: Key[Array, ""], *, sparsity: int, dim: int) -> Abs
             f"got the link {name!r} of {sparsity=}, {dim=}: links are {', '.join(LINKS)}, of at least one token of at "
             "least one dimension. Choose among these."
         )
-    return LINKS[name].draw(stream(key, name), sparsity=sparsity, dim=dim)
+    return LINKS[name].draw(key, sparsity=sparsity, dim=dim)
 
 
 def _plus_minus(u: Float[Array, " qd"]) -> TwoLayerForm:
