@@ -4,18 +4,11 @@ import math
 import jax
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from genscope.cli import construct
 from genscope.cli._construct_tokens import MODES
-from genscope.cli._modes import with_modes
 from genscope.constructions import Verdict, retrieval
 from genscope.models.file import load
-
-app = typer.Typer()
-app.add_typer(with_modes("expression", construct.construct, MODES), name="construct")
-app.command("other")(lambda: None)
+from tests.cli.program import invoke
 
 KEYS = ["construction", "tokens", "dimension", "sparsity", "exact", "max_error", "promised_error", "inputs_checked"]
 KEYS += ["norms", "source"]
@@ -23,9 +16,7 @@ SIZES = ("--tokens", "6", "--dimension", "3", "--sparsity", "2", "--prompts", "4
 
 
 def call(*arguments, status=0):
-    result = CliRunner().invoke(app, ["construct", *arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
+    result = invoke("construct", *arguments)
     assert result.exit_code == status, result.output
     return result
 
@@ -97,6 +88,8 @@ def test_expressions_are_read_as_before():
     first = json.loads(call("--context-length", "6", "x1 & x3", "--json").stdout)
     named = json.loads(call("expression", "x1 & x3", "--context-length", "6", "--json").stdout)
     assert facts == first == named
-    assert "--context-length" in call("--help").stdout
+    told = call("--help").stdout
+    assert "--context-length" in told
+    assert "Other modes, each with --help: token-retrieval, recurrent-retrieval." in told
     assert "--tokens" in call("token-retrieval", "--help").stdout
     assert "Missing" in call(status=2).stderr

@@ -18,9 +18,10 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli import bound, checkpoint, construct, export, report, reproduce, run, store
+from genscope.cli import _construct_tokens, bound, checkpoint, construct, export, report, reproduce, run, store
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
+from genscope.cli._modes import with_modes
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "list": list_.list_,
@@ -30,6 +31,9 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "checkpoint": checkpoint.checkpoint,
     "report": report.report,
     "export": export.export,
+}
+MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
+    "construct": ("expression", _construct_tokens.MODES),  # the mode that needs no name, and the others
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "store": ("Move results between databases.", {"copy": store.copy}),
@@ -65,7 +69,10 @@ def genscope(
 
 def _register() -> None:
     for name, command in COMMANDS.items():
-        app.command(name)(guarded(command))
+        if name in MODES:
+            app.add_typer(with_modes(MODES[name][0], command, MODES[name][1]), name=name)
+        else:
+            app.command(name)(guarded(command))
     for name, (about, commands) in GROUPS.items():
         group = typer.Typer(no_args_is_help=True, help=about, **_LOOK)
         for word, command in commands.items():

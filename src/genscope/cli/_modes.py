@@ -27,6 +27,7 @@ def with_modes(first: str, command: Callable[..., None], modes: Mapping[str, Cal
     """The command, under the name `first` or none, and its further modes, each with options of its own."""
     summary = (command.__doc__ or "").partition("\n")[0]
     group = typer.Typer(cls=_Modes, help=summary, add_completion=False, rich_markup_mode="rich")
-    for name, mode in {first: command, **modes}.items():
+    group.command(first, epilog=f"Other modes, each with --help: {', '.join(modes)}.")(guarded(command))
+    for name, mode in modes.items():
         group.command(name)(guarded(mode))
     return group
