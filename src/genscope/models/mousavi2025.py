@@ -109,7 +109,7 @@ def attend(scores: Float[Array, "... N N"], real: Real) -> Float[Array, "... N N
     """Softmax over the keys; tokens that are not real get no mass."""
     if real is None:
         return jax.nn.softmax(scores, axis=-1)
-    return jax.nn.softmax(scores, axis=-1, where=jnp.broadcast_to(real, scores.shape))
+    return jax.nn.softmax(jnp.where(jnp.broadcast_to(real, scores.shape), scores, -jnp.inf), axis=-1)
 
 
 def _read(scores: Array, values: Array, readout: TwoLayer, real: Real) -> TransformerActivations:
