@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genscope.bounds import matrix_cover, sample_size, volumetric
@@ -103,6 +103,7 @@ def test_networks_move_no_more_than_the_proof_says(scale):
         assert np.abs(first - second).max() <= allowed
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_the_cover_is_monotone_in_every_argument(data):
     case = {

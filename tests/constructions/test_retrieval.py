@@ -25,6 +25,11 @@ GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "mousavi2025.toml
 KEY = jr.key(7)
 
 
+def small_first(cases, fast=2):
+    """Every shape is a program to compile: those beyond the first wait for make test-all."""
+    return [pytest.param(case, marks=[pytest.mark.slow] if i >= fast else []) for i, case in enumerate(cases)]
+
+
 def draw(tokens, dim, sparsity, encoding_dim, **options):
     """A task made in NumPy: no programs to compile."""
     generator = np.random.default_rng(tokens)
@@ -59,7 +64,7 @@ def test_sharpness_golden():
     assert sharpness(**case) == pytest.approx(GOLDEN["sharpness"]["alpha"], rel=GOLDEN["sharpness"]["tolerance"])
 
 
-@pytest.mark.parametrize("case", GOLDEN["transformer"], ids=lambda case: str(case["tokens"]))
+@pytest.mark.parametrize("case", small_first(GOLDEN["transformer"]), ids=lambda case: str(case["tokens"]))
 def test_heads_retrieve_the_tokens(case):
     n, d, q = case["tokens"], case["dim"], case["sparsity"]
     task = draw(n, d, q, case["encoding_dim"], scale="sqrt_d_over_q")
@@ -79,10 +84,9 @@ def test_heads_retrieve_the_tokens(case):
     assert np.abs(errors).max() < 100 * case["found"]
 
 
-@pytest.mark.parametrize("scale", ["none", "sqrt_d_over_q"])
-def test_errors_keep_the_bound_at_every_sharpness_and_fall_exponentially(scale):
-    task = draw(8, 3, 2, 32, scale=scale)
-    alphas = np.array([1.0, 2.0, 3.0, 4.0, 5.0]) * 4 / (1.5 if scale != "none" else 1.0)
+def test_errors_keep_the_bound_at_every_sharpness_and_fall_exponentially():
+    task = draw(8, 3, 2, 32)
+    alphas = np.array([4.0, 8.0, 12.0, 16.0, 20.0])
     found = []
     for alpha in alphas:
         built = token_retrieval(task, token_norm=5.0, alpha=float(alpha))
@@ -140,7 +144,7 @@ def test_one_token_and_one_dimension():
         assert verify_retrieval(built, prompts=4, key=KEY).exact
 
 
-@pytest.mark.parametrize("sizes", GOLDEN["recurrent"]["sizes"], ids=str)
+@pytest.mark.parametrize("sizes", small_first(GOLDEN["recurrent"]["sizes"]), ids=str)
 def test_the_recurrent_network_is_exact(sizes):
     task = simple(*sizes)
     built = recurrent_retrieval(task, token_range=6.0, gap=0.5)
