@@ -4,7 +4,23 @@ import os
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get("XLA_FLAGS", "")
 
-from benchmarks import checkpoint, classifier_scaling, classifier_step, construct, store, threshold_design
+from benchmarks import (
+    checkpoint,
+    classifier_scaling,
+    classifier_step,
+    construct,
+    store,
+    threshold_design,
+    token_regression,
+)
 
-for benchmark in (classifier_step, classifier_scaling, store, threshold_design, construct, checkpoint):
+for benchmark in (
+    classifier_step,
+    classifier_scaling,
+    store,
+    threshold_design,
+    construct,
+    checkpoint,
+    token_regression,
+):
     benchmark.main()

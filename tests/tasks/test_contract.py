@@ -18,7 +18,8 @@ def draw(request):
 
 
 def same(a, b):
-    return eqx.tree_equal(a, b, typematch=True)
+    """Equal, up to the last digits of real numbers, which compiled and stacked programs round differently."""
+    return eqx.tree_equal(a, b, typematch=True, rtol=1e-5, atol=1e-5)
 
 
 def test_every_exported_task_has_a_case():
@@ -36,7 +37,7 @@ def test_labels_are_the_target_at_the_inputs(draw):
     assert batch.x.shape[0] == batch.y.shape[0] == 50
     assert jnp.array_equal(batch.x, task.inputs(jr.key(1), 50))
     for x, y in zip(batch.x, batch.y, strict=True):
-        assert jnp.array_equal(task.target(x), y)
+        assert same(task.target(x), y)
     assert task.sample(jr.key(1), 0).x.shape == (0, *batch.x.shape[1:])
 
 

@@ -4,4 +4,5 @@ from genscope.models import bit_classifier as bit_classifier
 from genscope.models import edelman2022 as edelman2022
 from genscope.models import encoding as encoding
 from genscope.models import file as file
+from genscope.models import mousavi2025 as mousavi2025
 from genscope.models.bit_classifier import BitClassifier as BitClassifier

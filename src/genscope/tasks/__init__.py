@@ -2,6 +2,7 @@
 
 from genscope.tasks._base import AbstractTask as AbstractTask
 from genscope.tasks._base import Batch as Batch
+from genscope.tasks.silent_half import SilentHalf as SilentHalf
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean as AbstractSparseBoolean
 from genscope.tasks.sparse_boolean import AbstractSymmetric as AbstractSymmetric
 from genscope.tasks.sparse_boolean import SparseAnd as SparseAnd
@@ -10,6 +11,7 @@ from genscope.tasks.sparse_boolean import SparseMajority as SparseMajority
 from genscope.tasks.sparse_boolean import SparseOr as SparseOr
 from genscope.tasks.sparse_boolean import SparseParity as SparseParity
 from genscope.tasks.sparse_boolean import SparseThreshold as SparseThreshold
+from genscope.tasks.token_regression import TokenRegression as TokenRegression
 from genscope.tasks.uniqueness import UniqueDraw as UniqueDraw
 from genscope.tasks.uniqueness import draw_unique as draw_unique
 from genscope.tasks.uniqueness import expected_rivals as expected_rivals
