@@ -1,9 +1,7 @@
 import math
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +15,6 @@ from genscope.lab.compute import CompileClock, Computer, trial_key
 from genscope.lab.design import batches
 from genscope.random import stream
 from tests.lab import toys
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -487,36 +483,3 @@ def test_provenance_names_commit_versions_and_machine(store):
 def test_threads_are_at_least_one(store):
     with pytest.raises(ValueError, match="Give 1 or more"):
         run(toys.fixed, store=store, threads=0)
-
-
-CACHE = """
-import pathlib, sys
-import jax
-from genscope.lab import use_compilation_cache
-chosen = use_compilation_cache(pathlib.Path(sys.argv[1]))
-print(chosen)
-
-@jax.jit
-def long_program(x):
-    for i in range(300):
-        x = jax.numpy.sort(jax.numpy.sin(x * i)) if i % 30 == 0 else jax.numpy.cos(x + i)
-    return x
-
-if str(chosen) == sys.argv[1]:
-    long_program(jax.numpy.arange(500.0)).block_until_ready()
-"""
-
-
-def test_the_compilation_cache(tmp_path, monkeypatch):
-    def cache(directory):
-        command = [sys.executable, "-c", CACHE, str(directory)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
-        return done.stdout.strip()
-
-    assert cache(tmp_path) != str(tmp_path)  # the user's, here the tests' own
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
-    monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
-    assert cache(tmp_path / "new") == str(tmp_path / "new")
-    assert any((tmp_path / "new").iterdir())
-    (tmp_path / "file").touch()
-    assert cache(tmp_path / "file") == "None"
