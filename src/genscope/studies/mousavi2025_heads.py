@@ -17,6 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from genscope.bounds import heads_lower
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Line, Mean, Reference
 from genscope.lab.study import within
@@ -36,8 +37,8 @@ FAMILIES = ("positional", "full")
 
 def lower_bound(family: str, *, heads: int, sparsity: int, dim: int) -> float:
     """What no network of the family can go below."""
-    missing = max(0.0, 1 - heads / sparsity)
-    return missing if family == "positional" else missing * max(0.0, 1 - heads / dim)
+    form = "block" if family == "positional" else "sharp"
+    return heads_lower(heads=heads, sparsity=sparsity, dimension=dim, form=form).value
 
 
 def trial(key: Key[Array, ""], *, family: str, sparsity: int, heads: int, dim: int) -> dict[str, Any]:
