@@ -70,7 +70,7 @@ def torch_seconds() -> dict[str, float]:
     """Seconds per step of the two peers; empty without PyTorch."""
     try:
         import torch  # pyright: ignore[reportMissingImports]  # a peer, in the environment of `make bench`
-        from torch import nn  # pyright: ignore[reportMissingImports]
+        from torch import nn  # pyright: ignore[reportMissingImports]  # a peer, as above
     except ImportError:
         return {}
     torch.set_num_threads(CORES)

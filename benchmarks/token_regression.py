@@ -233,7 +233,7 @@ def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) ->
         "  over the arithmetic limit of its shortcut": step / shortcut,
     }
     try:
-        import torch  # noqa: F401  # pyright: ignore[reportMissingImports]
+        import torch  # noqa: F401  # pyright: ignore[reportMissingImports]  # only asks whether the peer is there
     except ImportError:
         rows["PyTorch"] = "not installed here: its ratios are left out"
         has_peer = False

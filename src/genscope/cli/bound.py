@@ -80,6 +80,7 @@ def _command(name: str, function: Callable[..., bounds.Bound]) -> Callable[..., 
     ]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     command.__annotations__ = {}  # typer would believe them rather than the signature
+    # What typer reads; the attribute is Python's own and unknown to the type of a function.
     command.__signature__ = inspect.Signature([context, *signature])  # pyright: ignore[reportFunctionMemberAccess]
     return command
 
