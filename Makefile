@@ -42,7 +42,7 @@ $(READY): requirements.lock pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	-.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock
+	-USE_CUDA=0 .venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock
 	touch $@
 
 lock:  ## resolve again for all platforms (needs uv)
