@@ -222,8 +222,8 @@ B5 = Claim(
     studies=dict.fromkeys(_ALL, (mousavi2025_1str.STUDY,)),
     decide=_b5,
     departures={
-        "quick": ("N = 4, 8; the RNN is a GRU of 128 units instead of 500",),
-        "standard": ("N = 4, 8, 12, 3 runs; the RNN is the public code's GRU",),
+        "quick": ("N = 2, 4, 8; the RNN is a GRU of 128 units instead of 500",),
+        "standard": ("N = 2, 4, 8, 12, 3 runs; the RNN is the public code's GRU",),
         "paper": ("the RNN is the public code's GRU",),
     },
 )

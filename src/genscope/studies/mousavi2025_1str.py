@@ -75,16 +75,16 @@ STUDY = Study(
     source="mousavi2025, Figure 1a",
     trial=trial,
     points=(
-        *points(["transformer", "ffn", "gru"], [4, 8, 12], 3),
-        *points(["transformer", "ffn"], [4, 8, 12], 2, protocol="text"),
+        *points(["transformer", "ffn", "gru"], [2, 4, 8, 12], 3),
+        *points(["transformer", "ffn"], [2, 4, 8, 12], 2, protocol="text"),
         *points(["rnn"], [4, 8], 1, protocol="text"),
     ),
     budgets={
         "quick": Plan(
             (
-                *points(["transformer"], [4, 8], 8),
-                *points(["ffn"], [4, 8], 4),
-                *points(["gru-128"], [4, 8], 3),
+                *points(["transformer"], [2, 4, 8], 8),
+                *points(["ffn"], [2, 4, 8], 4),
+                *points(["gru-128"], [2, 4, 8], 3),
             )
         ),
         "paper": Plan(
