@@ -35,7 +35,7 @@ def test_the_example_study_runs_and_resumes(tmp_path):
 
 
 def test_links_between_the_pages_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         for part in page.read_text(encoding="utf-8").split("](")[1:]:
             target = part.split(")")[0].split("#")[0]
             if target and "://" not in target:

@@ -1,0 +1,36 @@
+"""Tutorials are executed, word by word."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+WALKER = ROOT / "tests" / "walker.py"
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+def follow(page, directory):
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    return subprocess.run([sys.executable, WALKER, page], cwd=directory, env=plain, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_does_what_it_says(page, tmp_path):
+    walked = follow(page, tmp_path)
+    assert walked.returncode == 0, walked.stdout + walked.stderr
+    assert int(walked.stdout) >= 3
+
+
+def test_a_page_that_errs_is_caught(tmp_path):
+    page = tmp_path / "page.md"
+    for text, said in (
+        ("console\n$ genscope bound no-such\n", "no-such"),
+        ("python\n>>> 1 + 1\n3\n\n", "Expected:\n    3"),
+    ):
+        page.write_text(f"```{text}```\n")
+        walked = follow(page, tmp_path)
+        assert walked.returncode == 1
+        assert said in walked.stdout + walked.stderr
