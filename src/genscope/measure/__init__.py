@@ -7,3 +7,9 @@ from genscope.measure.covering import smallest_cover as smallest_cover
 from genscope.measure.lipschitz import deep_ratio as deep_ratio
 from genscope.measure.lipschitz import head_ratio as head_ratio
 from genscope.measure.lipschitz import search_ratio as search_ratio
+from genscope.measure.sharpness import OperatorNorm as OperatorNorm
+from genscope.measure.sharpness import Trace as Trace
+from genscope.measure.sharpness import gradient_trace as gradient_trace
+from genscope.measure.sharpness import hessian_trace as hessian_trace
+from genscope.measure.sharpness import operator_norm as operator_norm
+from genscope.measure.sharpness import smoothed_sharpness as smoothed_sharpness
