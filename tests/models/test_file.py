@@ -17,7 +17,7 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genscope.models import BitClassifier
+from genscope.models import BitClassifier, BitTransformer
 from genscope.models.edelman2022 import DeepTransformer, Head, Transformer
 from genscope.models.encoding import Bag, Positional
 from genscope.models.file import load, save
@@ -36,6 +36,7 @@ def _models():
     drawn = Positional.draw(KEY, context_length=5, dim=6, trained=True)
     orthonormal = Bag.orthonormal(context_length=4)
     yield "classifier", BitClassifier(7, dim=8, heads=2, key=KEY)
+    yield "two layers", BitTransformer(3, embedding=2, hidden=3, position_ids=(0, 1, 0, 1), key=KEY)
     yield "scalar", Transformer.draw(KEY, encoding=orthonormal, head_dim=2)
     yield (
         "perceptron",

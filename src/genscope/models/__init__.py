@@ -1,8 +1,10 @@
 """What learns: networks as Equinox modules, paper by paper."""
 
 from genscope.models import bit_classifier as bit_classifier
+from genscope.models import bit_transformer as bit_transformer
 from genscope.models import edelman2022 as edelman2022
 from genscope.models import encoding as encoding
 from genscope.models import file as file
 from genscope.models import mousavi2025 as mousavi2025
 from genscope.models.bit_classifier import BitClassifier as BitClassifier
+from genscope.models.bit_transformer import BitTransformer as BitTransformer

@@ -28,12 +28,14 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from genscope.models import bit_classifier, edelman2022, encoding, mousavi2025
+from genscope.models import bit_classifier, bit_transformer, edelman2022, encoding, mousavi2025
 from genscope.precision import float64
 
 # To let files hold a new class, or a new elementwise function, add it here.
 CLASSES: Mapping[str, type[eqx.Module]] = {
     "BitClassifier": bit_classifier.BitClassifier,
+    "BitTransformer": bit_transformer.BitTransformer,
+    "BitLayer": bit_transformer.Layer,
     "Transformer": edelman2022.Transformer,
     "DeepTransformer": edelman2022.DeepTransformer,
     "Layer": edelman2022.Layer,

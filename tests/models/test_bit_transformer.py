@@ -1,0 +1,131 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.models.bit_transformer import BitTransformer
+from genscope.precision import float64
+from genscope.random import biased_bits, stream
+from tests.reference.bit_transformer import forward
+
+KEY = jr.key(7)
+LENGTH, EMBEDDING, HIDDEN, SIZE = 6, 3, 8, 24
+CYCLIC = (0, 1, 2, 0, 1, 2, 0)
+
+
+def scrambled(sharpness=1.0, position_ids=None):
+    """A model all of whose weights (biases too) are random, so that no term can hide at zero."""
+    model = BitTransformer(LENGTH, embedding=EMBEDDING, hidden=HIDDEN, position_ids=position_ids, key=KEY)
+    leaves, tree = jax.tree.flatten(model)
+    drawn = [0.5 * jr.normal(stream(KEY, f"leaf {i}"), leaf.shape) for i, leaf in enumerate(leaves)]
+    return eqx.tree_at(
+        lambda m: (m.first.w_key, m.second.w_key), jax.tree.unflatten(tree, drawn), replace_fn=lambda w: sharpness * w
+    )
+
+
+@pytest.fixture(scope="module")
+def bits():
+    return biased_bits(stream(KEY, "bits"), (SIZE, LENGTH), 0.5)
+
+
+@pytest.fixture(scope="module")
+def read():
+    return jnp.asarray(np.arange(SIZE) % (LENGTH + 1))
+
+
+def plain(model, bits, read):
+    return jax.vmap(model)(bits, read)
+
+
+def fast(model, bits, read):
+    return model.outputs(bits, read)
+
+
+@eqx.filter_jit
+def value_and_gradient(outputs, model, bits, read):
+    def objective(model):
+        found = outputs(model, bits, read)
+        return jnp.sum(jnp.sin(found)), found
+
+    return jax.grad(objective, has_aux=True)(model)
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 1e4])
+@pytest.mark.parametrize("at_the_end", [True, False])
+def test_shortcut_equals_plain_form_in_value_and_gradient(bits, read, sharpness, at_the_end):
+    with float64():  # so that scores of 10^5 still have digits behind the point
+        model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, float)), scrambled(sharpness, CYCLIC))
+        where = jnp.full_like(read, LENGTH) if at_the_end else read
+        by_plain, expected = value_and_gradient(plain, model, bits, where)
+        by_fast, found = value_and_gradient(fast, model, bits, None if at_the_end else where)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    for one, other in zip(jax.tree.leaves(by_plain), jax.tree.leaves(by_fast), strict=True):
+        assert np.isfinite(other).all()
+        np.testing.assert_allclose(other, one, atol=1e-9 * max(1.0, float(np.abs(one).max())))
+
+
+def test_a_planted_error_is_seen(bits, read):
+    model = scrambled(position_ids=CYCLIC)
+    wrong = eqx.tree_at(lambda m: m.first.w_value, model, model.first.w_value * 1.01)
+    found, expected = eqx.filter_jit(fast)(wrong, bits, read), eqx.filter_jit(plain)(model, bits, read)
+    assert np.abs(found - expected).max() > 1e-3
+    np.testing.assert_allclose(eqx.filter_jit(fast)(model, bits, read), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_plain_form_equals_numpy_twin(bits, read):
+    model = scrambled(position_ids=CYCLIC)
+    weights = {
+        jax.tree_util.keystr(path)[1:]: np.asarray(leaf, float)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(model)
+    }
+    found = eqx.filter_jit(lambda model: jax.vmap(model.activations)(bits, read))(model)
+    for row, (x, last) in enumerate(zip(np.asarray(bits), np.asarray(read), strict=True)):
+        output, attentions = forward(weights, CYCLIC, x, last)
+        np.testing.assert_allclose(found.output[row], output, rtol=1e-5, atol=1e-5)
+        for attention, expected in zip((found.first[row], found.second[row]), attentions, strict=True):
+            np.testing.assert_allclose(np.asarray(attention)[: last + 1, : last + 1], expected, atol=1e-5)
+            assert not np.asarray(attention)[:, last + 1 :].any()
+
+
+def test_size_and_scale_at_the_start():
+    model, half = BitTransformer(20, key=KEY), BitTransformer(20, scale=0.5, key=KEY)
+    leaves = jax.tree.leaves(model)
+    assert sum(leaf.size for leaf in leaves) == 47_390
+    squares = [float(jnp.sum(leaf**2)) for leaf in leaves]
+    # Of a matrix with n columns: expectation n, variance 2n/fan-in. All together 769, deviation 5.3; six of them.
+    assert abs(sum(squares) - (2 * (4 * 51 + 128 + 51) + 1 + 2)) < 6 * 5.3
+    for whole, scaled in zip(leaves, jax.tree.leaves(half), strict=True):
+        np.testing.assert_allclose(scaled, whole / 2, rtol=1e-6)
+
+
+def test_one_bit_of_context_and_bits_of_any_type():
+    model = BitTransformer(1, embedding=2, hidden=3, key=KEY)
+    assert model.position_ids == (0, 1)
+    both = jnp.asarray([[False], [True]])
+    expected = eqx.filter_jit(jax.vmap(model))(both)
+    assert expected[0] != expected[1]
+    for kind in (bool, jnp.float32):
+        np.testing.assert_allclose(eqx.filter_jit(model.outputs)(both.astype(kind)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ({"context_length": 0}, "Give 1 or more"),
+        ({"context_length": 3, "hidden": 0}, "Give 1 or more"),
+        ({"context_length": 3, "position_ids": (0, 1, 2)}, "leave it out"),
+        ({"context_length": 2, "position_ids": (0, 2, 2)}, "without a gap"),
+    ],
+)
+def test_impossible_sizes_are_refused(arguments, advice):
+    with pytest.raises(ValueError, match=advice):
+        BitTransformer(**arguments, key=KEY)
+
+
+def test_bits_of_another_length_are_refused(bits):
+    model = BitTransformer(LENGTH + 1, key=KEY)
+    for call in (model, model.outputs):
+        with pytest.raises(ValueError, match="change the context length"):
+            call(bits)
