@@ -1,4 +1,4 @@
-"""Functions on the Boolean cube: its points and signs, and the grammar of Boolean expressions."""
+"""Functions on the Boolean cube: points and signs, Boolean expressions, Fourier-Walsh expansions and their analysis."""
 
 from genscope.fourier.cube import bits as bits
 from genscope.fourier.cube import number_of_table as number_of_table
@@ -8,3 +8,9 @@ from genscope.fourier.cube import table_of_number as table_of_number
 from genscope.fourier.expression import Expression as Expression
 from genscope.fourier.expression import ExpressionError as ExpressionError
 from genscope.fourier.expression import parse as parse
+from genscope.fourier.transform import fwht as fwht
+from genscope.fourier.transform import walsh_coefficients as walsh_coefficients
+from genscope.fourier.walsh import WalshFunction as WalshFunction
+from genscope.fourier.walsh import parity as parity
+from genscope.fourier.walsh import random_function as random_function
+from genscope.fourier.walsh import tiling as tiling
