@@ -81,4 +81,29 @@ CITED: dict[str, Paper] = {
         year=1999,
         link="https://doi.org/10.1017/CBO9780511624216",
     ),
+    "alquier2024": Paper(
+        title="User-friendly Introduction to PAC-Bayes Bounds",
+        authors=("Pierre Alquier",),
+        year=2024,
+        link="https://arxiv.org/abs/2110.11216",
+    ),
+    "maurer2004": Paper(
+        title="A Note on the PAC Bayesian Theorem",
+        authors=("Andreas Maurer",),
+        year=2004,
+        link="https://arxiv.org/abs/cs/0411099",
+    ),
+    "langford2005": Paper(
+        title="Tutorial on Practical Prediction Theory for Classification",
+        authors=("John Langford",),
+        year=2005,
+        link="https://www.jmlr.org/papers/v6/langford05a.html",
+    ),
+    "dziugaite2017": Paper(
+        title="Computing Nonvacuous Generalization Bounds for Deep (Stochastic) Neural Networks with Many More "
+        "Parameters than Training Data",
+        authors=("Gintare K. Dziugaite", "Daniel M. Roy"),
+        year=2017,
+        link="https://arxiv.org/abs/1703.11008",
+    ),
 }

@@ -12,6 +12,9 @@ from genscope.bounds.covering import zhang_cover as zhang_cover
 from genscope.bounds.dimensions import fat_cover as fat_cover
 from genscope.bounds.dimensions import pseudo_cover as pseudo_cover
 from genscope.bounds.dimensions import vc_cover as vc_cover
+from genscope.bounds.flat_minima import domination as domination
+from genscope.bounds.flat_minima import pac_bayes as pac_bayes
+from genscope.bounds.fourier_cover import fourier_cover as fourier_cover
 from genscope.bounds.information import lower as lower
 from genscope.bounds.layers import deep as deep
 from genscope.bounds.packing import packing as packing
@@ -66,4 +69,6 @@ ALL: dict[str, Callable[..., Bound]] = {
     "rnn-min-norm-lower": rnn_min_norm_lower,
     "packing": packing,
     "packing-l1": packing_l1,
+    "pac-bayes": pac_bayes,
+    "fourier-cover": fourier_cover,
 }

@@ -7,7 +7,7 @@ upper bound.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["analytic", "semi-analytic", "estimate"]
@@ -28,6 +28,8 @@ class Bound:
     """What everyone knows without the theorem (the range of the loss); None: a covering number has no such value."""
     lower: bool = False
     """The theorem bounds from below."""
+    choices: Mapping[str, float] = field(default_factory=dict)
+    """Free parameters that were chosen, by name."""
 
     @property
     def value(self) -> float:
@@ -51,4 +53,5 @@ class Bound:
             "terms": dict(self.terms),
             "vacuous": self.vacuous,
             "source": self.source,
+            **self.choices,
         }

@@ -66,11 +66,19 @@ def tell(bound: Bound) -> None:
     rows = [[name, _cell(value)] for name, value in bound.terms.items()]
     rows += [["sum", _cell(bound.value)]] if len(rows) > 1 else []
     print_table(f"{bound.name} ({bound.source})", ["term", "value"], rows)
+    if bound.choices:
+        typer.echo(f"Chosen: {', '.join(f'{name} = {_cell(value)}' for name, value in bound.choices.items())}.")
     typer.echo(_trust(bound))
 
 
+def _proved(bound: Bound) -> str:
+    if bound.kind == "estimate":
+        return "An estimate, no certificate: a term is left out."
+    return "Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known."
+
+
 def _trust(bound: Bound) -> str:
-    proved = "Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known."
+    proved = _proved(bound)
     if bound.vacuous is None:
         return proved
     if bound.vacuous:
@@ -91,7 +99,7 @@ def tell_curve(axis: Axis, curve: Curve) -> None:
         for value, each in curve
     ]
     print_table(f"{bound.name} ({bound.source})", [axis.name, "value", *(["vacuous"] if judged else [])], rows)
-    typer.echo("Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known.")
+    typer.echo(_proved(bound))
 
 
 def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
