@@ -13,5 +13,6 @@ TASKS = {
     "tokens": lambda key: tasks.TokenRegression.draw(key, context_length=6, dim=3, sparsity=2),
     "tokens, one t": lambda key: tasks.TokenRegression.draw(key, context_length=6, dim=3, shared_positions=True),
     "silent half": lambda key: tasks.SilentHalf.draw(key, context_length=6, sparsity=2, dim=3, encoding_dim=8),
+    "parity chain": lambda key: tasks.ParityChain.draw(key, context_length=9, support_size=4),
     "expression": lambda key: tasks.SparseExpression.draw(key, context_length=9, expression="x0 & ~x1 | x2"),
 }

@@ -19,6 +19,7 @@ from genscope.bounds.information import lower as lower
 from genscope.bounds.layers import deep as deep
 from genscope.bounds.packing import packing as packing
 from genscope.bounds.packing import packing_l1 as packing_l1
+from genscope.bounds.parity_chain import parity_chain as parity_chain
 from genscope.bounds.recurrent import interpolation_norm as interpolation_norm
 from genscope.bounds.recurrent import rnn_cover as rnn_cover
 from genscope.bounds.recurrent import rnn_min_norm_lower as rnn_min_norm_lower
@@ -70,5 +71,6 @@ ALL: dict[str, Callable[..., Bound]] = {
     "packing": packing,
     "packing-l1": packing_l1,
     "pac-bayes": pac_bayes,
+    "parity-chain": parity_chain,
     "fourier-cover": fourier_cover,
 }

@@ -6,8 +6,16 @@ from genscope.constructions.bag_of_vectors import bag_any_function as bag_any_fu
 from genscope.constructions.bag_of_vectors import bag_symmetric as bag_symmetric
 from genscope.constructions.bag_of_vectors import bag_threshold as bag_threshold
 from genscope.constructions.choice import construct as construct
+from genscope.constructions.fourier_components import fourier_components as fourier_components
+from genscope.constructions.fourier_construction import FourierConstruction as FourierConstruction
+from genscope.constructions.fourier_construction import chi_scale as chi_scale
+from genscope.constructions.fourier_tuning import balance as balance
+from genscope.constructions.fourier_verification import verify_fourier as verify_fourier
 from genscope.constructions.interpolation import interpolate as interpolate
 from genscope.constructions.interpolation import interpolation_bound as interpolation_bound
+from genscope.constructions.parity_chain import ChainConstruction as ChainConstruction
+from genscope.constructions.parity_chain import parity_chain as parity_chain
+from genscope.constructions.parity_chain import verify_chain as verify_chain
 from genscope.constructions.perceptron_cover import PerceptronCode as PerceptronCode
 from genscope.constructions.perceptron_cover import perceptron_decode as perceptron_decode
 from genscope.constructions.perceptron_cover import perceptron_encode as perceptron_encode

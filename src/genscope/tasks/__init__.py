@@ -2,6 +2,7 @@
 
 from genscope.tasks._base import AbstractTask as AbstractTask
 from genscope.tasks._base import Batch as Batch
+from genscope.tasks.parity_chain import ParityChain as ParityChain
 from genscope.tasks.silent_half import SilentHalf as SilentHalf
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean as AbstractSparseBoolean
 from genscope.tasks.sparse_boolean import AbstractSymmetric as AbstractSymmetric

@@ -1,0 +1,131 @@
+r"""Explicit weights for parity by a chain of thought: every step adds one bit to the parity so far.
+
+Source: lintilhac2026, Theorem 16 and Appendix G.
+Departures: the paper says that the attention matrix "has only a single nonzero entry"; an identity on T positions has
+T, and the second attention needs another one. It takes the even wave and does not say where the complement is taken;
+ours is odd, so that the output is $x_t\oplus y_{t-1}$ itself. A causal network is given too, with the read-out doubled.
+Guarantee: proved below for every T at least 2; `verify_chain` checks all inputs up to 12 bits.
+
+Proof. At step t positions t and T + t have the id t and the bits $x_t$ and $y_{t-1}$ (0 at t = 0). Scores are
+$c\,[\mathrm{id}(i)=\mathrm{id}(j)]$, so both positions attend to both, and $a=(1-\lambda)\frac{x_t+y_{t-1}}2+\lambda m$
+with $\lambda\le\rho/8$ by the choice of c and $m\in[0,1]$: less than 1/8 from 0, ½ or 1. There the wave is constant: 1
+at ½, 0 at 0 and 1. The second attention, with scores $M$ for equal ids, reads both positions, which carry the same
+value; all others together weigh at most $\frac{2T-2}{2e^M}\le\frac\tau2$, and so does the error. Under a causal mask
+position t does not see T + t: $a=x_t$ there up to leakage, its wave is 0, and half of the output is lost, which $w=2$
+restores.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Key
+
+from genscope.bounds.parity_chain import INACTIVE, LEAKAGE, chain, chain_scales
+from genscope.constructions.verification import ROUNDING, Verdict
+from genscope.fourier import points
+from genscope.models.parity_chain import ChainTransformer
+from genscope.precision import float64
+from genscope.random import biased_bits
+from genscope.tasks.parity_chain import ParityChain, prompts
+
+EXHAUSTIVE = 12  # bits
+LARGEST = 4096  # positions beyond which the matrices fill the memory
+
+
+@dataclass(frozen=True)
+class ChainConstruction:
+    """A network and what is promised of it: its largest error at any step, and its squared norms by block."""
+
+    model: ChainTransformer
+    error: float
+    norm_squared: Mapping[str, float]
+    source: str
+
+
+def parity_chain(
+    context_length: int, *, causal: bool = False, leakage: float = LEAKAGE, readout: float | None = None
+) -> ChainConstruction:
+    """The chain for the parity of `context_length` bits; `readout` replaces w (1, or 2 under a causal mask)."""
+    if not 2 <= context_length <= LARGEST // 2 or not 0 < leakage < 1:
+        raise ValueError(
+            f"parity_chain got {context_length=} and {leakage=}: a chain has 2 to {LARGEST // 2} steps, and leakage "
+            "uses a fraction between 0 and 1 of a plateau. Correct the one that is outside."
+        )
+    scale = readout if readout is not None else 2.0 if causal else 1.0
+    sharpness, select = chain_scales(context_length, leakage=leakage)
+    dim, thresholds = context_length + 1, np.array([1, 3, 5, 7]) / 8
+    where, bit = np.diag([1.0] * context_length + [0.0]), np.eye(dim)[-1]
+    with float64():
+        model = ChainTransformer(
+            score=jnp.asarray(where),
+            key=jnp.asarray(sharpness * where),
+            value=jnp.asarray(np.outer(bit, bit)),
+            expand=jnp.asarray(np.outer(np.ones(4), bit)),
+            threshold=jnp.asarray(thresholds),
+            contract=jnp.asarray(np.outer(bit, [4.0, -4.0, -4.0, 4.0])),
+            select=jnp.asarray(select * where),
+            readout=jnp.asarray(scale * bit),
+            causal=causal,
+        )
+    norms = dict(chain(context_length, leakage=leakage).norm_squared) | {"readout": scale**2}
+    right = scale == (2.0 if causal else 1.0)
+    error = scale * INACTIVE / 2 if right else math.inf
+    return ChainConstruction(model, error, norms, "lintilhac2026, Theorem 16")
+
+
+def verify_chain(built: ChainConstruction, *, key: Key[Array, ""], samples: int = 64) -> Verdict:
+    """Compare every step with the running parity, and the network's own chain with it: all inputs, or drawn ones.
+
+    A chain that goes wrong anywhere counts as an error of 1.
+    """
+    length = built.model.context_length
+    exhaustive = length <= EXHAUSTIVE
+    x = jnp.asarray(points(length).astype(bool)) if exhaustive else biased_bits(key, (samples, length), 0.5)
+    with float64():
+        errors, wrong = map(np.asarray, _errors(built.model, x))
+    largest = float(max(errors.max(), wrong.max()))
+    kept = math.isfinite(built.error) and largest <= built.error + ROUNDING
+    return Verdict(largest, len(x), exhaustive, largest <= ROUNDING, kept)
+
+
+@eqx.filter_jit
+def _errors(model: ChainTransformer, x: Bool[Array, "size T"]) -> tuple[Array, Array]:
+    """Largest deviation of a step's output on right prefixes, and whether the chain differs, input by input."""
+    length = model.context_length
+    task = ParityChain(jnp.ones(length, bool), length)
+
+    def one(bits):
+        truth = task.target(bits)
+        prompt = prompts(bits, truth)
+        outputs = jax.vmap(lambda step: model(prompt, step))(jnp.arange(length))
+        return jnp.max(jnp.abs(outputs - truth.astype(outputs.dtype))), jnp.any(model.answer(bits) != (truth > 0.5))
+
+    return jax.lax.map(one, x, batch_size=min(len(x), 256))
+
+
+def step_trace(model: ChainTransformer, step: int) -> float:
+    r"""Trace of the Hessian of one step over all inputs, $2\,\mathbb E\|\nabla_\theta f\|^2$, as it interpolates."""
+    length = model.context_length
+    if length > EXHAUSTIVE:
+        raise ValueError(
+            f"step_trace got a network of {length} bits: it goes through all inputs, up to {EXHAUSTIVE} bits. Take a "
+            "shorter one, or the closed form bounds.parity_chain.chain."
+        )
+    with float64():
+        return float(_gradient_squared(model, jnp.asarray(points(length).astype(bool)), jnp.asarray(step)))
+
+
+@eqx.filter_jit
+def _gradient_squared(model: ChainTransformer, x: Bool[Array, "size T"], step: Array) -> Array:
+    task = ParityChain(jnp.ones(x.shape[1], bool), x.shape[1])
+
+    def one(bits):
+        gradient = jax.grad(lambda model: model(prompts(bits, task.target(bits)), step))(model)
+        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient))
+
+    return 2 * jnp.mean(jax.lax.map(one, x, batch_size=min(len(x), 64)))

@@ -1,0 +1,141 @@
+"""The chain of thought for parity: every input, every step; norms and traces; what a causal mask does."""
+
+import tomllib
+from pathlib import Path
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.bounds.parity_chain import chain
+from genscope.constructions.parity_chain import parity_chain, step_trace, verify_chain
+from genscope.fourier import points
+from genscope.precision import float64
+from tests.seeds import seed
+
+GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "lintilhac2026_chain.toml").read_text())["chain_trace"]
+KEY = jr.key(seed(0))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["all see all", "causal"])
+def eight(request):
+    return parity_chain(8, causal=request.param)
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def numpy_step(model, bits, step):
+    """The network of one step written out for the positions that exist, by plain NumPy."""
+    length = model.context_length
+    here = length + step + 1
+    ids = np.arange(here) % length
+    tokens = np.column_stack([np.eye(length)[ids], bits[:here]])
+    score, key, value, expand, contract, select = (
+        np.asarray(getattr(model, name)) for name in ("score", "key", "value", "expand", "contract", "select")
+    )
+    scores = tokens @ score @ key @ tokens.T
+    if model.causal:
+        scores = np.where(np.tri(here, dtype=bool), scores, -np.inf)
+    hidden = np.maximum(softmax(scores) @ tokens @ value @ expand.T - np.asarray(model.threshold), 0)
+    state = np.column_stack([tokens[:, :-1], np.zeros(here)]) + hidden @ contract.T
+    return softmax(state[-1] @ select @ state.T) @ state @ np.asarray(model.readout)
+
+
+def test_every_step_on_every_input(eight):
+    verdict = verify_chain(eight, key=KEY)
+    assert verdict.exhaustive
+    assert verdict.inputs_checked == 256
+    assert verdict.kept
+    assert not verdict.exact  # the inactive positions have some mass
+    assert verdict.max_error < 5e-7
+
+
+def test_the_network_is_its_numpy_twin(eight):
+    bits = np.random.default_rng(seed(0)).integers(2, size=(3, 16)).astype(bool)
+    run = jax.jit(lambda model, row, step: model(row, step))
+    with float64():
+        for row in bits:
+            for step in (0, 3, 7):
+                found = float(run(eight.model, jnp.asarray(row), step))
+                assert found == pytest.approx(numpy_step(eight.model, row, step), abs=1e-12)
+
+
+def test_a_long_chain_on_drawn_inputs():
+    verdict = verify_chain(parity_chain(32), key=KEY, samples=16)
+    assert verdict.kept
+    assert not verdict.exhaustive
+
+
+@pytest.mark.slow
+def test_longer_chains():
+    assert verify_chain(parity_chain(12), key=KEY).inputs_checked == 4096
+    assert verify_chain(parity_chain(12), key=KEY).kept
+    assert verify_chain(parity_chain(64), key=KEY, samples=100).kept
+    assert verify_chain(parity_chain(32, causal=True), key=KEY).kept
+
+
+def test_a_causal_mask_halves_the_output():
+    """Erratum: position t must see T + t. With w = 1 every output is at most ½, and half of the answers are wrong."""
+    halved = parity_chain(8, causal=True, readout=1.0)
+    verdict = verify_chain(halved, key=KEY)
+    assert not verdict.kept
+    assert verdict.max_error == 1
+    x = jnp.asarray(points(8).astype(bool))
+    with float64():
+        answers = np.asarray(jax.jit(jax.vmap(halved.model.answer))(x))[:, -1]
+    assert np.mean(answers == np.asarray(x).sum(axis=1) % 2) == 0.5
+
+
+def test_norms_are_those_of_the_weights(eight):
+    for name, value in eight.norm_squared.items():
+        assert float(np.sum(np.asarray(getattr(eight.model, name)) ** 2)) == pytest.approx(value, rel=1e-12)
+
+
+def test_the_identities_have_an_entry_for_every_position(eight):
+    """Erratum: "only a single nonzero entry"; with one, only one step of the chain would work."""
+    for name in ("score", "key", "select"):
+        assert np.count_nonzero(np.asarray(getattr(eight.model, name))) == 8
+
+
+@pytest.mark.parametrize("step", [0, 1, 2, 7])
+def test_traces_by_differentiation(eight, step):
+    trace = step_trace(eight.model, step)
+    if not eight.model.causal:
+        assert trace == pytest.approx(chain(8, step=step).trace, rel=1e-6)  # inactive positions: mass 4e-7
+    elif str(step) in GOLDEN["causal_at_8"]:
+        assert trace == pytest.approx(GOLDEN["causal_at_8"][str(step)], abs=0.5)
+
+
+@pytest.mark.slow
+def test_the_trace_is_that_of_the_hessian():
+    """At an interpolator the Hessian of the squared loss is twice the sum of the products of gradients."""
+    built = parity_chain(2)
+    bits = jnp.asarray([[0, 0, 0, 0], [1, 0, 0, 1], [0, 1, 0, 0], [1, 1, 0, 1]])
+    with float64():
+        flat, rebuild = jax.flatten_util.ravel_pytree(built.model)
+
+        def loss(weights):
+            outputs = jax.vmap(lambda row: rebuild(weights)(row, 1))(bits)
+            return jnp.mean((outputs - jnp.asarray([0.0, 1.0, 1.0, 0.0])) ** 2)
+
+        assert float(loss(flat)) < 1e-12
+        trace = float(jnp.trace(jax.jit(jax.hessian(loss))(flat)))
+    assert trace == pytest.approx(step_trace(built.model, 1), rel=1e-5)
+    assert trace == pytest.approx(chain(2).trace, rel=1e-5)
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="Correct the one that is outside"):
+        parity_chain(1)
+    with pytest.raises(ValueError, match="Correct the one that is outside"):
+        parity_chain(8, leakage=1.0)
+    with pytest.raises(ValueError, match="Take a shorter one"):
+        step_trace(parity_chain(16).model, 1)
+    with pytest.raises(ValueError, match="Fill the part that is not written yet"):
+        parity_chain(4).model(jnp.zeros(4, bool), 0)
