@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+OLDEST := jax==0.10.0 jaxlib==0.10.0
 
 .PHONY: reproduce test test-all lint format bench lock clean
 
@@ -12,8 +13,9 @@ reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 test: $(READY)  ## the test suite (minutes)
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test-all: $(READY)  ## with the slow tests, fresh seeds and key-reuse checking
+test-all: $(READY) .venv-oldest/.ready  ## with the slow tests and fresh seeds; then on the oldest JAX we support
 	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2
+	.venv-oldest/bin/python -m pytest -n 2 -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -37,6 +39,13 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+.venv-oldest/.ready: requirements.lock pyproject.toml
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST)
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
 # Peers (PyTorch) live in an environment of their own; a missing peer is named and its ratio left out.
 .venv-bench/.ready: requirements.lock requirements-bench.lock pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
@@ -50,4 +59,4 @@ lock:  ## resolve again for all platforms (needs uv)
 	  --python-version 3.11 --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-bench .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-bench .venv-oldest .pytest_cache .ruff_cache .hypothesis build dist
