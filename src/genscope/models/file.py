@@ -28,7 +28,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from genscope.models import bit_classifier, bit_transformer, edelman2022, encoding, mousavi2025
+from genscope.models import bit_classifier, bit_transformer, edelman2022, encoding, lintilhac2026, mousavi2025
 from genscope.precision import float64
 
 # To let files hold a new class, or a new elementwise function, add it here.
@@ -50,6 +50,8 @@ CLASSES: Mapping[str, type[eqx.Module]] = {
     "TwoLayer": mousavi2025.TwoLayer,
     "BidirectionalRNN": mousavi2025.BidirectionalRNN,
     "Affine": mousavi2025.Affine,
+    "FourierTransformer": lintilhac2026.FourierTransformer,
+    "Projection": lintilhac2026.Projection,
 }
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}
 

@@ -1,0 +1,171 @@
+r"""The numbers behind the Fourier construction: who attends to whom, how sharply, and with which weight in the output.
+
+Source: lintilhac2026, Appendix B (Equations for A, K, the perceptron and W_2); formulas are re-derived here.
+Departures: the second attention gives positions without a component a logit $-M$, where the paper has 0: with zeros
+they would hold most of the attention. Mixed degrees and negative coefficients are ours: the paper promises "additional
+heads".
+Guarantee: exact; attention leaks at most $\rho/4\kappa$, the output errs by at most $\frac\tau{1+\tau}\sum|\alpha|$.
+
+Letters: T bits, N positions, s components, $k_i$ their degrees and $\kappa$ the largest, $\rho$ `leakage`, $\tau$
+`inactive`, c `sharpness`.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from genscope.fourier.walsh import WalshFunction
+
+Signed = Literal["two_heads", "one_token"]
+RISE, FALL = (-0.75, -0.25), (0.25, 0.75)  # of a plateau, in units of 1 / kappa
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    r"""Logits of the first attention are `sharpness` times `shares` in the rows of components, 0 in all others.
+
+    The second attention of head h has `logits[h]`, and its output counts `values[h]` times.
+    """
+
+    context_length: int
+    degree: int
+    sharpness: float
+    shares: Float[np.ndarray, "s N"]
+    logits: Float[np.ndarray, "H N"]
+    values: Float[np.ndarray, " H"]
+    bias: float | None
+    error: float
+
+    @property
+    def sparsity(self) -> int:
+        """Number s of components."""
+        return len(self.shares)
+
+    @property
+    def positions(self) -> int:
+        """Number N of positions."""
+        return self.shares.shape[1]
+
+    @property
+    def one_token(self) -> bool:
+        """Whether there is a token with bit 1 besides the inputs and the output position."""
+        return self.positions == self.context_length + 2
+
+    @property
+    def attention(self) -> Float[np.ndarray, "rows N"]:
+        """The first attention in the rows of components, and in any other row, which comes last and is uniform."""
+        weights = np.exp(self.sharpness * np.concatenate([self.shares, np.zeros((1, self.positions))]))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    @property
+    def selection(self) -> Float[np.ndarray, "H N"]:
+        """The second attention at the output position."""
+        weights = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def centred(self) -> "Plan":
+        """The same function with logits of mean 0, which have the least norm."""
+        logits = self.logits - self.logits.mean(axis=1, keepdims=True)
+        return dataclasses.replace(self, logits=logits)
+
+
+def wave(degree: int) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    r"""Thresholds $\vartheta_u$ and slopes $\pm2k$ of $g(a)=\sum_uF_u\mathrm{relu}(a-\vartheta_u)$.
+
+    Four units per even j: g is 1 within $\frac1{4k}$ of $\frac jk$ for even j, 0 for odd j, and linear between.
+    """
+    even = np.arange(0, degree + 1, 2)
+    thresholds = (even[:, None] + [*RISE, *FALL]) / degree
+    slopes = 2.0 * degree * np.tile([1.0, -1.0, -1.0, 1.0], len(even))
+    return thresholds.reshape(-1), slopes
+
+
+def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Signed) -> Plan:
+    r"""The plan of a function in its own basis: $f=a_\emptyset+\sum_i\alpha_i\varphi_{S_i}$, or with $\chi=2\varphi-1$.
+
+    Component i is computed at position i. Every member of $S_i$ scores c; the output position, whose bit is 0, takes
+    the place of the $\kappa-k_i$ members that are missing. With $R_i$ positions left, a member has weight
+    $(1-\lambda_i)/\kappa$ with $\lambda_i=R_i/(\kappa e^c+R_i)$, so that the attended bit is within $\lambda_i$ of
+    $j/\kappa$, and $\lambda_i\le\rho/4\kappa$ by $c=\log\frac{\max R_i(4\kappa/\rho-1)}\kappa$.
+
+    A head with the coefficients $\alpha$ has logits $\log|\alpha_i|$ and $-M=-\log\frac{N-s}{\tau\sum|\alpha|}$: the
+    mass of positions without a component is $\frac\tau{1+\tau}$, and with the value $\sum|\alpha|$ the output is
+    $\sum|\alpha_i|\varphi_i$ up to that. Negative coefficients: a head of their own with a negative value, or
+    $1-\varphi_S=\varphi_{S\cup\{1\}}$ with a token whose bit is 1.
+    """
+    _check(function, leakage, inactive, signed)
+    terms = [(set_, a) for set_, a in zip(function.supports, function.coefficients, strict=True) if a != 0]
+    supports, coefficients = [set_ for set_, _ in terms], np.array([a for _, a in terms], float)
+    length, negative = function.dim, coefficients < 0
+    flipped = negative & (signed == "one_token")
+    positions = length + 1 + bool(flipped.any())
+    degrees = np.array([len(set_) for set_ in supports], int) + flipped
+    largest = int(degrees.max(initial=1))
+
+    rest = positions - degrees - (degrees < largest)
+    most = rest.max() if terms else positions
+    sharpness = math.log(most * (4 * largest / leakage - 1) / largest)
+    shares = np.zeros((len(supports), positions))
+    for row, (set_, missing, flip) in enumerate(zip(supports, largest - degrees, flipped, strict=True)):
+        shares[row, list(set_)] = 1
+        if flip:
+            shares[row, length + 1] = 1
+        if missing:
+            shares[row, length] = 1 + math.log(missing) / sharpness
+
+    heads = [flipped | ~negative, negative & ~flipped]  # by the sign of the value
+    heads = [(side, own) for side, own in zip((1, -1), heads, strict=True) if own.any()] or [(1, ~negative)]
+    logits = np.stack([_logits(coefficients, own, positions, inactive) for _, own in heads])
+    scale = 2.0 if function.basis == "chi" else 1.0
+    values = scale * np.array([side * np.abs(coefficients[own]).sum() for side, own in heads])
+    bias = function.constant - scale * np.abs(coefficients[flipped]).sum()
+    if function.basis == "chi":
+        bias -= coefficients.sum()
+    return Plan(
+        context_length=length,
+        degree=largest,
+        sharpness=sharpness,
+        shares=shares,
+        logits=logits,
+        values=values,
+        bias=float(bias) if negative.any() or function.constant or function.basis == "chi" or not terms else None,
+        error=float(scale * np.abs(coefficients).sum()) * inactive / (1 + inactive),
+    )
+
+
+def _logits(
+    coefficients: Float[np.ndarray, " s"], own: np.ndarray, positions: int, inactive: float
+) -> Float[np.ndarray, " N"]:
+    if not own.any():
+        return np.zeros(positions)
+    magnitudes = np.abs(coefficients[own])
+    logits = np.full(positions, -math.log((positions - len(magnitudes)) / (inactive * magnitudes.sum())))
+    logits[np.flatnonzero(own)] = np.log(magnitudes)
+    return logits
+
+
+def _check(function: WalshFunction, leakage: float, inactive: float, signed: str) -> None:
+    if function.dim < 1:
+        raise ValueError(
+            "fourier_components got a function of no bits: the model reads at least one. Give the constant a context "
+            "of one bit that does not matter."
+        )
+    if function.sparsity > function.dim:
+        raise ValueError(
+            f"fourier_components got {function.sparsity} components on {function.dim} bits: each is computed at a "
+            "position of its own, so there are at most as many as bits. Lengthen the context with bits that do not "
+            "matter, or drop the smallest components."
+        )
+    if not 0 < leakage < 1 or not 0 < inactive < 1:
+        raise ValueError(
+            f"fourier_components got {leakage=} and {inactive=}: both are fractions between 0 and 1, of the plateau "
+            "that leaking attention may use and of attention on positions without a component. Correct them."
+        )
+    if signed not in ("two_heads", "one_token"):
+        raise ValueError(
+            f"fourier_components got {signed=}: negative coefficients take two_heads or one_token. Choose one of them."
+        )
