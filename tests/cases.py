@@ -15,4 +15,5 @@ TASKS = {
     "silent half": lambda key: tasks.SilentHalf.draw(key, context_length=6, sparsity=2, dim=3, encoding_dim=8),
     "parity chain": lambda key: tasks.ParityChain.draw(key, context_length=9, support_size=4),
     "expression": lambda key: tasks.SparseExpression.draw(key, context_length=9, expression="x0 & ~x1 | x2"),
+    "walsh sum": lambda key: tasks.WalshSum.draw(key, context_length=9, degree=2, sparsity=4),
 }

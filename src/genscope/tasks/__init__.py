@@ -19,3 +19,4 @@ from genscope.tasks.uniqueness import expected_rivals as expected_rivals
 from genscope.tasks.uniqueness import find_rival as find_rival
 from genscope.tasks.uniqueness import ideal_sample_size as ideal_sample_size
 from genscope.tasks.uniqueness import information_bound as information_bound
+from genscope.tasks.walsh_sum import WalshSum as WalshSum
