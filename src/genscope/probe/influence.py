@@ -1,0 +1,50 @@
+r"""Which bits matter, and how much: $\mathrm{Inf}_i = \frac14 \mathbb E (f(x) - f(x^{\oplus i}))^2$ from pairs.
+
+Source: lintilhac2026, Section 2 (relevant variables); sharpness.md, Section 5.3.
+Departures: None.
+Guarantee: the mean is unbiased. A bit that is called relevant is (rounding aside). One that is relevant is missed with
+probability at most 1 - confidence, all bits together, if f has at most `sparsity_bound` components: the difference
+along a bit is then non-zero on at least a share 1/sparsity_bound of the inputs.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from genscope.probe.oracle import Oracle
+from genscope.probe.verdict import check_confidence
+
+
+@dataclass(frozen=True)
+class Influences:
+    """Influence of every bit with its standard error, and the bits that were seen to matter."""
+
+    mean: Float64[np.ndarray, " dim"]
+    sem: Float64[np.ndarray, " dim"]
+    relevant: tuple[int, ...]
+    queries: int
+
+
+def influences(
+    oracle: Oracle, *, rng: np.random.Generator, confidence: float = 0.99, sparsity_bound: int = 32
+) -> Influences | None:
+    """Flip every bit at `sparsity_bound` log(dim / (1 - confidence)) random inputs; None if that is too many."""
+    check_confidence(confidence)
+    if sparsity_bound < 1:
+        raise ValueError(f"influences got {sparsity_bound=}: a function has some component. Give 1 or more.")
+    samples = max(2, math.ceil(sparsity_bound * math.log(oracle.dim / (1 - confidence))))
+    if samples * (oracle.dim + 1) > oracle.left:
+        return None
+    before = oracle.queries
+    x = rng.integers(0, 2, (samples, oracle.dim), dtype=np.int8).astype(bool)
+    here = oracle(x)
+    mean, sem, seen = np.zeros(oracle.dim), np.zeros(oracle.dim), np.zeros(oracle.dim, bool)
+    for i in range(oracle.dim):
+        x[:, i] ^= True
+        apart = here - oracle(x)
+        x[:, i] ^= True
+        mean[i], sem[i] = np.mean(apart**2) / 4, np.std(apart**2, ddof=1) / 4 / math.sqrt(samples)
+        seen[i] = (np.abs(apart) > oracle.resolution).any()
+    return Influences(mean, sem, tuple(np.flatnonzero(seen).tolist()), oracle.queries - before)

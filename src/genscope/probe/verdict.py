@@ -1,0 +1,48 @@
+"""What a tester answers: yes, no, or that it cannot tell with its queries; and a sweep of one test over its levels.
+
+Source: None (house design).
+Departures: None.
+Guarantee: with the confidence that is stated, by a union bound over the levels of a sweep.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to one question; `accepted` is None if the queries do not suffice to tell."""
+
+    accepted: bool | None
+    confidence: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The first level that is accepted, or None; every level below `at_least` is rejected."""
+
+    value: int | None
+    at_least: int
+    confidence: float
+    queries: int
+
+
+def sweep(test: Callable[[int, float], Verdict], levels: Iterable[int], *, confidence: float) -> Finding:
+    """Test the levels in increasing order until one is not rejected; each test gets its share of the confidence."""
+    levels = list(levels)
+    each = 1 - (1 - confidence) / len(levels)
+    queries, at_least = 0, levels[0]
+    for level in levels:
+        verdict = test(level, each)
+        queries += verdict.queries
+        if verdict.accepted is not False:
+            return Finding(level if verdict.accepted else None, at_least, confidence, queries)
+        at_least = level + 1
+    return Finding(None, at_least, confidence, queries)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse what is no confidence."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"got {confidence=}: it lies between 0 and 1. Give a number such as 0.99.")

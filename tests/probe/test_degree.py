@@ -1,0 +1,165 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from genscope.estimate import clopper_pearson
+from genscope.fourier.walsh import WalshFunction
+from genscope.probe import Oracle, degree_at_most, degree_within, find_degree, find_degree_within
+from genscope.probe import degree as module
+from genscope.probe.degree import differences, survival, trials_needed
+from tests.probe.functions import census, degree_of, random_sum
+from tests.seeds import seed
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_survival_by_listing_all_labels(blocks):
+    for size in range(6):
+        labels = itertools.product(range(blocks + 1), repeat=size)
+        odd = sum(all(label.count(b) % 2 for b in range(1, blocks + 1)) for label in labels)
+        assert survival(blocks, size) == pytest.approx(odd / (blocks + 1) ** size, abs=1e-15)
+
+
+@pytest.mark.parametrize("blocks", range(1, 8))
+def test_survival_grows_from_its_least_value_to_its_limit(blocks):
+    values = [survival(blocks, size) for size in range(blocks, 60)]
+    assert values[0] == pytest.approx(math.factorial(blocks) / (blocks + 1) ** blocks)
+    assert all(later >= earlier - 1e-12 for earlier, later in itertools.pairwise(values))
+    assert values[-1] <= 2.0**-blocks + 1e-12
+
+
+def test_the_mean_square_of_differences():
+    """400,000 trials against the sum over S; planted: the formula without the dead label."""
+    f = WalshFunction(6, ((0,), (0, 1), (1, 2, 3), (0, 2, 3, 4, 5)), (0.5, 0.4, 0.3, 0.6))
+    for blocks in (1, 2):
+        squares = differences(Oracle(f, 6), blocks, 100_000, np.random.default_rng(seed(1))) ** 2
+        expected = sum(c**2 * survival(blocks, len(s)) for s, c in zip(f.supports, f.coefficients, strict=True))
+        undead = sum(c**2 * survival(blocks - 1, len(s)) for s, c in zip(f.supports, f.coefficients, strict=True))
+        reach = 6.2 * squares.std() / math.sqrt(len(squares))  # normal, false alarm below 1e-9
+        assert abs(squares.mean() - expected) < reach
+        assert abs(squares.mean() - undead) > reach
+
+
+def test_differences_of_a_low_degree_vanish():
+    f = random_sum(np.random.default_rng(0), 12, 3, 8)
+    assert np.abs(differences(Oracle(f, 12), 4, 500, np.random.default_rng(0))).max() < 1e-12
+
+
+def test_census():
+    """The degree of all functions of three bits; wrong once in 10^6 runs of the whole census."""
+    rng = np.random.default_rng(seed(2))
+    for f, coefficients in census():
+        found = find_degree(Oracle(f, 3), rng=rng, confidence=1 - 1e-6 / 256, sparsity_bound=8)
+        assert found.value == found.at_least == degree_of(coefficients)
+
+
+def rate_of_wrong_levels(degree, level, **options):
+    """How many of 400 tests of random functions accept a level below the degree; its lower limit at 1e-9."""
+    rng = np.random.default_rng(seed(3))
+    functions = [random_sum(rng, 8, degree, 3) for _ in range(20)]
+    wrong = [bool(degree_at_most(Oracle(f, 8), level, rng=rng, **options).accepted) for f in functions * 10]
+    return clopper_pearson(sum(wrong), len(wrong), confidence=1 - 1e-9)[0]
+
+
+def test_false_acceptance_stays_below_its_level():
+    """Confidence 0.8, degrees one and two above the level; the limit is missed by chance once in 10^9."""
+    for degree in (2, 3):
+        assert rate_of_wrong_levels(degree, 1, confidence=0.8) <= 0.2
+
+
+def test_a_test_without_dead_bits_is_caught(monkeypatch):
+    def without_dead(oracle, blocks, trials, rng):
+        labels = rng.integers(1, blocks + 1, (trials, oracle.dim))
+        x = rng.integers(0, 2, (1, trials, oracle.dim)).astype(bool)
+        sign = np.ones(1)
+        for block in range(1, blocks + 1):
+            x, sign = np.concatenate([x, x ^ (labels == block)]), np.concatenate([sign, -sign])
+        return sign @ oracle(x.reshape(-1, oracle.dim)).reshape(len(sign), trials) / len(sign)
+
+    monkeypatch.setattr(module, "differences", without_dead)
+    assert rate_of_wrong_levels(3, 1, confidence=0.8) > 0.2
+    with pytest.raises(AssertionError):
+        test_census()
+
+
+def test_the_degree_itself_is_never_rejected():
+    rng = np.random.default_rng(4)
+    for degree in (1, 2, 3):
+        for dim in (3, 8, 64):
+            f = random_sum(rng, dim, degree, 1 if dim == 3 else 5)
+            for level in (degree, degree + 1):
+                assert degree_at_most(Oracle(f, dim), level, rng=rng, confidence=0.9).accepted
+
+
+def test_cancelling_terms_need_the_bound_on_the_sparsity():
+    """AND of eight bits is constant to the generic test (0.92 of all times), and not with the bound."""
+    rng = np.random.default_rng(seed(5))
+
+    def accepted(**options):
+        oracles = [Oracle(lambda x: x.all(axis=-1), 8) for _ in range(100)]
+        return sum(bool(degree_at_most(o, 0, rng=rng, confidence=0.99, **options).accepted) for o in oracles)
+
+    assert clopper_pearson(accepted(), 100, confidence=1 - 1e-9)[0] > 0.5
+    assert clopper_pearson(accepted(sparsity_bound=256), 100, confidence=1 - 1e-9)[0] <= 0.01
+
+
+def test_find_degree_on_long_inputs():
+    rng = np.random.default_rng(6)
+    for degree, dim in ((1, 20), (3, 64), (4, 1000)):
+        found = find_degree(Oracle(random_sum(rng, dim, degree, 5), dim), rng=rng)
+        assert found.value == degree
+        assert found.queries < 60_000
+
+
+def test_queries_are_declared_and_kept():
+    f = random_sum(np.random.default_rng(7), 16, 2, 4)
+    declared = trials_needed(2, confidence=0.99) * 8
+    for limit in (4, 50, declared - 1, declared + 5):
+        oracle = Oracle(f, 16, limit=limit)
+        verdict = degree_at_most(oracle, 2, rng=np.random.default_rng(0))
+        assert verdict.accepted is (True if limit > declared else None)
+        assert verdict.queries == oracle.queries <= min(limit, declared + 5)
+    assert find_degree(Oracle(f, 16, limit=100), rng=np.random.default_rng(0)).value is None
+
+
+def tailed(tail):
+    rng = np.random.default_rng(8)
+    low, high = random_sum(rng, 12, 2, 3), random_sum(rng, 12, 5, 40, energy=tail)
+    return lambda x: low(x) + high(x), sum(map(abs, (*low.coefficients, *high.coefficients)))
+
+
+@pytest.mark.parametrize(("tail", "accepted"), [(0.01, True), (0.6, False)])
+def test_a_small_tail_is_tolerated_and_a_large_one_is_not(tail, accepted):
+    f, bound = tailed(tail)
+    verdict = degree_within(Oracle(f, 12), 2, tolerance=0.3, bound=bound, rng=np.random.default_rng(0), confidence=0.9)
+    assert verdict.accepted is accepted
+
+
+def test_a_tail_at_the_limit_or_a_small_budget_is_open():
+    f, bound = tailed(0.25)
+    options = {"tolerance": 0.3, "bound": bound, "rng": np.random.default_rng(0)}
+    oracle = Oracle(f, 12, limit=50_000)
+    assert degree_within(oracle, 2, **options).accepted is None
+    assert oracle.queries <= 50_000
+    assert degree_within(Oracle(f, 12, limit=5), 2, **options).accepted is None
+
+
+def test_find_degree_within():
+    f, bound = tailed(0.01)
+    found = find_degree_within(Oracle(f, 12), tolerance=0.4, bound=bound, rng=np.random.default_rng(0), confidence=0.9)
+    assert (found.value, found.at_least) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda o, rng: degree_at_most(o, -1, rng=rng), "Recover the components instead"),
+        (lambda o, rng: find_degree(o, rng=rng, max_degree=99), "Recover the components instead"),
+        (lambda o, rng: degree_at_most(o, 1, rng=rng, confidence=1.0), "Give a number such as 0.99"),
+        (lambda o, rng: degree_within(o, 1, tolerance=0.0, bound=1.0, rng=rng), "Use degree_at_most"),
+    ],
+)
+def test_requests_that_make_no_sense(call, advice):
+    with pytest.raises(ValueError, match=advice):
+        call(Oracle(lambda x: x[:, 0], 4), np.random.default_rng(0))

@@ -1,0 +1,47 @@
+import numpy as np
+import pytest
+
+from genscope.estimate import clopper_pearson
+from genscope.probe import Oracle, influences
+from tests.probe.functions import census, random_sum
+from tests.seeds import seed
+
+
+def test_census():
+    """Relevant bits and influences of all functions of three bits; false alarm below 10^-6 in all."""
+    rng = np.random.default_rng(seed(1))
+    for f, coefficients in census():
+        found = influences(Oracle(f, 3), rng=rng, confidence=1 - 1e-6 / 256, sparsity_bound=8)
+        assert found.relevant == tuple(sorted(set().union(*coefficients)))
+        expected = [sum(c**2 for s, c in coefficients.items() if i in s) for i in range(3)]
+        np.testing.assert_allclose(found.mean, expected, atol=8 * 0.125 / np.sqrt(found.queries / 4))
+
+
+def test_a_bit_that_seldom_matters_is_missed_as_often_as_stated():
+    """AND of five bits: each matters on 1/16 of the inputs, and has 32 components; planted: a quarter of the inputs."""
+    rng = np.random.default_rng(seed(2))
+
+    def missed(bound):
+        oracles = [Oracle(lambda x: x[:, :5].all(axis=1), 8) for _ in range(100)]
+        found = [influences(o, rng=rng, confidence=0.9, sparsity_bound=bound).relevant for o in oracles]
+        assert all(set(relevant) <= set(range(5)) for relevant in found)
+        return clopper_pearson(sum(relevant != (0, 1, 2, 3, 4) for relevant in found), 100, confidence=1 - 1e-9)[0]
+
+    assert missed(32) <= 0.1
+    assert missed(4) > 0.1
+
+
+def test_long_inputs_and_their_limit():
+    f = random_sum(np.random.default_rng(3), 64, 5, 20)
+    oracle = Oracle(f, 64)
+    found = influences(oracle, rng=np.random.default_rng(0))
+    assert found.relevant == f.relevant
+    assert found.queries == oracle.queries
+    small = Oracle(f, 64, limit=1000)
+    assert influences(small, rng=np.random.default_rng(0)) is None
+    assert small.queries == 0
+
+
+def test_a_bound_that_makes_no_sense():
+    with pytest.raises(ValueError, match="Give 1 or more"):
+        influences(Oracle(lambda x: x[:, 0], 4), rng=np.random.default_rng(0), sparsity_bound=0)
