@@ -10,6 +10,8 @@ from genscope.measure.lipschitz import search_ratio as search_ratio
 from genscope.measure.sharpness import OperatorNorm as OperatorNorm
 from genscope.measure.sharpness import Trace as Trace
 from genscope.measure.sharpness import gradient_trace as gradient_trace
+from genscope.measure.sharpness import group_sizes as group_sizes
 from genscope.measure.sharpness import hessian_trace as hessian_trace
+from genscope.measure.sharpness import mean_loss as mean_loss
 from genscope.measure.sharpness import operator_norm as operator_norm
 from genscope.measure.sharpness import smoothed_sharpness as smoothed_sharpness

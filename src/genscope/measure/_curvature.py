@@ -22,6 +22,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Shaped
 
+from genscope.models.bit_transformer import BitTransformer
 from genscope.precision import float64
 from genscope.tasks import Batch
 
@@ -62,7 +63,7 @@ class Curvature:
             self._x, self._y = jnp.asarray(batch.x), jnp.asarray(batch.y)
             self._check_examples()
         self._chunk = chunk
-        self.groups = _groups([(path, leaf.size) for path, leaf in leaves])
+        self.groups = groups(model)
 
     @property
     def size(self) -> int:
@@ -71,34 +72,17 @@ class Curvature:
 
     @contextlib.contextmanager
     def precision(self) -> Iterator[None]:
-        """The model's own number type, and JAX's usual promotion: a model may mix types, and so do libraries."""
-        with (
-            float64() if self._double else contextlib.nullcontext(),
-            jax.numpy_dtype_promotion("standard"),
-            jax.numpy_rank_promotion("allow"),
-        ):
+        """The model's own number type, and JAX's usual promotion: a model may mix types."""
+        with float64() if self._double else contextlib.nullcontext(), jax.numpy_dtype_promotion("standard"):
             yield
 
-    def products(self, vectors: np.ndarray) -> np.ndarray:
-        """Rows Hv, with the Hessian H."""
+    def products(self, vectors: np.ndarray, *, gauss_newton: bool = False) -> np.ndarray:
+        """Rows Hv, with the Hessian H or the Gauss–Newton matrix."""
+        linear_map = _gauss_newton_map if gauss_newton else _hessian_map
         with self.precision():
             rows = jnp.asarray(vectors, self.parameters.dtype)
-            return np.asarray(_accumulated(_hessian_map, self._function(), self.parameters, rows, self._cut()), float)
-
-    def matvec(self, *, gauss_newton: bool = False) -> Callable[[Array], Array]:
-        """The product with one vector as JAX functions see it, vectors one by one under vmap; inside `precision`."""
-        linear_map, function, chunks = (
-            _gauss_newton_map if gauss_newton else _hessian_map,
-            self._function(),
-            self._cut(),
-        )
-
-        def rows(vectors: Array) -> Array:
-            return _accumulated(linear_map, function, self.parameters, vectors, chunks)
-
-        product = jax.custom_batching.custom_vmap(lambda vector: rows(vector[None])[0])
-        product.def_vmap(lambda size, batched, vectors: (rows(vectors), True))
-        return product
+            found = _accumulated(linear_map, self._function(), self.parameters, rows, self._chunks(self._chunk))
+            return np.asarray(found, float)
 
     def gauss_newton_diagonal(self) -> np.ndarray:
         """Diagonal of the Gauss–Newton matrix, from the gradients of every example."""
@@ -107,12 +91,14 @@ class Curvature:
             chunks = self._chunks(min(self._chunk, max(1, GRADIENT_NUMBERS // (self.size * max(1, outputs)))))
             return np.asarray(_diagonal(self._function(), self.parameters, chunks), float)
 
-    def losses(self, displacements: np.ndarray, scale: float) -> np.ndarray:
+    def losses(self, displacements: np.ndarray, scale: float = 1.0) -> np.ndarray:
         r"""$L(\theta+\text{scale}\cdot v)$ for every row v."""
         with self.precision():
             rows = jnp.asarray(displacements, self.parameters.dtype)
             moved = jnp.asarray(scale, self.parameters.dtype)
-            return np.asarray(_moved_losses(self._function(), self.parameters, rows, moved, self._cut()), float)
+            return np.asarray(
+                _moved_losses(self._function(), self.parameters, rows, moved, self._chunks(self._chunk)), float
+            )
 
     def draw(self, key: Array, number: int, *, signs: bool = False) -> np.ndarray:
         """Random rows: independent normal numbers or signs, in the precision of the parameters."""
@@ -122,9 +108,6 @@ class Curvature:
 
     def _function(self) -> "_Function":
         return _Function(self._rest, self._unravel, self._loss, self._predict)
-
-    def _cut(self) -> Any:
-        return self._chunks(self._chunk)
 
     def _chunks(self, most: int) -> tuple[Array, Array, Array]:
         """Examples as equal chunks; those that fill up the last have weight 0, and weights sum to 1 over all."""
@@ -162,7 +145,9 @@ class _Function(eqx.Module):
 
     def predict(self, parameters: Float[Array, " p"], x: Shaped[Array, "m ..."]) -> Float[Array, "m ..."]:
         model = eqx.combine(self.unravel(parameters), self.rest)
-        return jax.vmap(model)(x) if self.predictor is None else self.predictor(model, x)
+        if self.predictor is not None:
+            return self.predictor(model, x)
+        return model.outputs(x) if isinstance(model, BitTransformer) else jax.vmap(model)(x)
 
     def risk_of(self, predictions: Array, y: Array, weight: Float[Array, " m"]) -> Float[Array, ""]:
         """The part of these examples in the mean loss."""
@@ -233,8 +218,9 @@ def _moved_losses(function: _Function, parameters: Array, rows: Array, scale: Ar
     return jax.lax.map(total, rows)
 
 
-def _groups(leaves: list[tuple[Any, int]]) -> tuple[Group, ...]:
+def groups(model: PyTree) -> tuple[Group, ...]:
     """The arrays by their paths, such as layers.0.weight."""
-    stops = np.cumsum([size for _, size in leaves]).tolist()
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
+    stops = np.cumsum([leaf.size for _, leaf in leaves]).tolist()
     names = [jax.tree_util.keystr(path, simple=True, separator=".") or "parameters" for path, _ in leaves]
     return tuple(map(Group, names, [0, *stops[:-1]], stops))

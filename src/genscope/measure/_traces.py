@@ -1,24 +1,22 @@
 r"""Traces of a symmetric matrix that is known by its products with vectors.
 
-All estimators but `nystrom` also give the traces of diagonal blocks from the same products: for a projection
+All estimators but XNysTrace also give the traces of diagonal blocks from the same products: for a projection
 $P=QQ^\top$ and $\bar P=I-P$, $A=(PA+AP-PAP)+\bar PA\bar P$, where the diagonal of the bracket is known from $AQ$
 and that of the rest is estimated by $\tilde\omega\circ\bar PA\tilde\omega$, $\tilde\omega=\bar P\omega$.
 
 Source: Hutchinson 1989; Meyer, Musco, Musco and Woodruff 2021 (Hutch++); Epperly, Tropp and Webber 2024 (XTrace,
 XNysTrace, with their normalization); Lanczos 1950.
-Departures: blocks, which the papers do not have; summed over blocks the estimates are the papers'. XNysTrace and
-Lanczos are matfree's; its XTrace is not used, because its test of rank is absolute (a small enough matrix passes for a
-matrix of low rank) and it has no blocks.
+Departures: blocks, which the papers do not have; summed over blocks the estimates are the papers'. Written here in
+NumPy, because products come from one compiled program and all else is small: matfree, which agrees (tests), compiles
+programs of its own for every size, tests the rank by absolute size (a small enough matrix passes for one of low rank),
+divides by 0 at the zero matrix, and has no blocks.
 Guarantee: unbiased estimates (linear algebra in float64). Values of different probes are independent for Hutchinson and
 for Hutch++ given its sketch; those of XTrace are not, see `OPTIMISM`.
 """
 
 from collections.abc import Callable, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from matfree import decomp, stochtrace
 
 Products = Callable[[np.ndarray], np.ndarray]
 
@@ -29,6 +27,7 @@ factor is 0.95 to 1.46, and 1.8 for a step of 20 large eigenvalues met by 16 pro
 
 
 _RANK = 1e-13  # relative size below which a column of a QR factorization depends on the others
+_PSEUDO, _LEVERAGE = 1e-12, 1e-8  # of a pseudo-inverse: eigenvalues taken for 0, and how far from 1 leverage is less
 
 
 def hutchinson(products: Products, probes: np.ndarray, starts: Sequence[int]) -> np.ndarray:
@@ -73,21 +72,47 @@ def xtrace(products: Products, probes: np.ndarray, starts: Sequence[int]) -> np.
     return _blocks((known + scale * rest * outside).T, starts)
 
 
-def nystrom(matvec: Callable[[jax.Array], jax.Array], probes: np.ndarray) -> np.ndarray:
-    """XNysTrace: half the products of XTrace, for positive semidefinite matrices; one value per probe."""
-    return np.asarray(stochtrace.leave_one_out_xnystrace()(matvec, jnp.asarray(probes)), float)
+def nystrom(products: Products, probes: np.ndarray) -> np.ndarray:
+    r"""XNysTrace, for positive semidefinite matrices and half the products: one value per probe.
+
+    Without probe i, $Y(\Omega^\top Y)^+Y^\top$ with $Y=A\Omega$ loses $zz^\top$, z proportional to $Y$ times the i-th
+    column of the inverse; the rest of the trace is estimated by $(z^\top\omega_i)^2$, normalized as in `xtrace`.
+    """
+    number, size = probes.shape
+    omega, image = probes.T.astype(float), products(probes).T
+    values, vectors = np.linalg.eigh((omega.T @ image + image.T @ omega) / 2)
+    kept = values > _PSEUDO * max(values[-1], 0)
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    factor = image @ root
+    lengths = np.linalg.norm(root, axis=1)
+    # A probe without which the space stays the same loses nothing: its leverage is below 1.
+    needed = np.sum(vectors[:, kept] ** 2, axis=1) > 1 - _LEVERAGE
+    lost = (factor @ root.T) * np.where(needed, 1 / np.where(needed, lengths, 1), 0)
+    left_out = np.linalg.inv(np.linalg.qr(omega)[1])
+    rest = 1 / np.sum(left_out**2, axis=1)  # squared length of each probe outside of the span of the others
+    scale = (size - number + 1) / rest
+    return np.sum(factor**2) - np.sum(lost**2, axis=0) + scale * np.sum(lost * omega, axis=0) ** 2
 
 
-def lanczos(matvec: Callable[[jax.Array], jax.Array], start: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values in increasing order, each with a distance within which there is an eigenvalue."""
-    found = decomp.tridiag_sym(min(depth, start.size), custom_vjp=False)(matvec, jnp.asarray(start))
-    matrix = np.asarray(found.J_small, float)
-    residual = float(np.linalg.norm(np.asarray(found.residual, float)))
-    # Where the space ends early, matfree divides 0 by 0: what came before is exact.
-    finite = int(np.argmin(np.append(np.isfinite(matrix).all(axis=0), False)))
-    if finite < len(matrix):
-        matrix, residual = matrix[:finite, :finite], 0.0
-    values, vectors = np.linalg.eigh(matrix)
+def lanczos(products: Products, start: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values in increasing order, each with a distance within which there is an eigenvalue.
+
+    Every new vector is made orthogonal to all before it, twice; the iteration ends where nothing new is left.
+    """
+    basis = [start / np.linalg.norm(start)]
+    matrix, step, residual = np.zeros((depth, depth)), 0, 0.0
+    for step in range(depth):
+        image = products(basis[step][None])[0]
+        rest = image
+        for _ in range(2):
+            rest = rest - np.sum([(vector @ rest) * vector for vector in basis], axis=0)
+        matrix[step, step] = basis[step] @ image
+        residual = float(np.linalg.norm(rest))
+        if step + 1 == min(depth, start.size) or not residual > _RANK * np.linalg.norm(image):
+            break
+        matrix[step, step + 1] = matrix[step + 1, step] = residual
+        basis.append(rest / residual)
+    values, vectors = np.linalg.eigh(matrix[: step + 1, : step + 1])
     return values, np.abs(vectors[-1]) * residual
 
 

@@ -10,22 +10,21 @@ zero training loss; the others are unbiased estimates with a standard error over
 XTrace and XNysTrace is inflated by the factor by which the plain one was seen to be too small (`_traces.OPTIMISM`).
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
 from genscope.estimate import Estimate
 from genscope.measure import _traces
-from genscope.measure._curvature import Curvature, Loss, Predict
+from genscope.measure._curvature import Curvature, Loss, Predict, groups
 from genscope.random import stream
 from genscope.tasks import Batch
 from genscope.train.loss import squared
 
-Method = Literal["exact", "gauss_newton", "hutchinson", "hutchpp", "xtrace", "xnystrace"]
-METHODS: tuple[Method, ...] = ("exact", "gauss_newton", "hutchinson", "hutchpp", "xtrace", "xnystrace")
+METHODS = ("exact", "gauss_newton", "hutchinson", "hutchpp", "xtrace", "xnystrace")
 PROBES, CHUNK, DEPTH = 32, 1024, 20
 _UNITS = 64  # unit vectors per call of the exact method
 
@@ -61,7 +60,7 @@ def hessian_trace(
     model: PyTree,
     batch: Batch,
     *,
-    method: Method = "xtrace",
+    method: str = "xtrace",
     loss: Loss = squared,
     probes: int = PROBES,
     key: Key[Array, ""] | None = None,
@@ -74,7 +73,8 @@ def hessian_trace(
     With m `probes` of p parameters, `hutchinson` takes m products, `xtrace` 2m, `hutchpp` 3m, `xnystrace` m (with the
     Gauss–Newton matrix, and no groups), `exact` p. All groups are served by the same products; with `masked`, each has
     products of its own, in which the blocks beside the diagonal cannot disturb. From $2m\ge p$ on, the exact method is
-    cheaper, and taken. `predict(model, x)` evaluates a batch, if there is a faster way than one example at a time.
+    cheaper, and taken. `predict(model, x)` evaluates a batch, if there is a faster way than one example at a time (that
+    of `BitTransformer` is known).
     """
     if method not in METHODS:
         raise ValueError(f"hessian_trace got {method=}: methods are {', '.join(METHODS)}. Choose one of them.")
@@ -120,9 +120,8 @@ def operator_norm(
     if depth < 1:
         raise ValueError(f"operator_norm got {depth=}: Lanczos takes at least one step. Give a positive number.")
     curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
-    with curvature.precision():
-        start = curvature.draw(stream(key, "start"), 1)[0]
-        values, residuals = _traces.lanczos(curvature.matvec(), start, depth)
+    start = curvature.draw(stream(key, "start"), 1)[0]
+    values, residuals = _traces.lanczos(curvature.products, start, depth)
     largest = int(np.argmax(np.abs(values)))
     return OperatorNorm(float(values[largest]), float(residuals[largest]), float(values[0]), float(values[-1]))
 
@@ -150,12 +149,25 @@ def smoothed_sharpness(
         )
     curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
     rows = curvature.draw(stream(key, "noise"), pairs)
-    here = curvature.losses(np.zeros((1, curvature.size)), 0.0)
+    here = curvature.losses(np.zeros((1, curvature.size)))
     there, back = curvature.losses(rows, sigma), curvature.losses(rows, -sigma)
     return Estimate.of((there + back - 2 * here) / sigma**2)
 
 
-def _estimated(curvature: Curvature, method: Method, key: Array, probes: int, mask: np.ndarray | float = 1.0):
+def mean_loss(
+    model: PyTree, batch: Batch, *, loss: Loss = squared, chunk: int = CHUNK, predict: Predict | None = None
+) -> float:
+    """The mean loss whose curvature is measured."""
+    curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
+    return float(curvature.losses(np.zeros((1, curvature.size)))[0])
+
+
+def group_sizes(model: PyTree) -> dict[str, int]:
+    """How many parameters each group has."""
+    return {group.name: group.stop - group.start for group in groups(model)}
+
+
+def _estimated(curvature: Curvature, method: str, key: Array, probes: int, mask: np.ndarray | float = 1.0):
     """Values for every probe and group, and the number of products."""
     starts = [group.start for group in curvature.groups]
 
@@ -171,7 +183,7 @@ def _estimated(curvature: Curvature, method: Method, key: Array, probes: int, ma
     return _traces.hutchpp(products, normal, signs, starts), 3 * probes
 
 
-def _masked(curvature: Curvature, method: Method, key: Array, probes: int) -> Trace:
+def _masked(curvature: Curvature, method: str, key: Array, probes: int) -> Trace:
     found, total = {}, 0
     for number, group in enumerate(curvature.groups):
         mask = np.zeros(curvature.size)
@@ -189,8 +201,9 @@ def _nystrom(curvature: Curvature, key: Array, probes: int) -> Trace:
             f"hessian_trace got {probes=} for {curvature.size} parameters: xnystrace takes fewer probes than that. "
             "Use method='gauss_newton', which is exact."
         )
-    with curvature.precision():
-        values = _traces.nystrom(curvature.matvec(gauss_newton=True), curvature.draw(stream(key, "probes"), probes))
+    values = _traces.nystrom(
+        functools.partial(curvature.products, gauss_newton=True), curvature.draw(stream(key, "probes"), probes)
+    )
     total = _mean(values, _inflation("xnystrace"))
     return Trace(total.mean, total.sem, {}, probes)
 
@@ -225,5 +238,5 @@ def _mean(values: np.ndarray, inflation: float) -> Estimate:
     return Estimate(plain.mean, inflation * plain.sem)
 
 
-def _inflation(method: Method) -> float:
+def _inflation(method: str) -> float:
     return _traces.OPTIMISM if method in ("xtrace", "xnystrace") else 1.0

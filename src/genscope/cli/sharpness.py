@@ -1,0 +1,196 @@
+"""`genscope sharpness`: how curved the loss of a model is at its data, with error bars.
+
+Source: product.md, Section 2; lintilhac2026, Section 2.2.
+Departures: None.
+Guarantee: that of `genscope.measure.sharpness`.
+"""
+
+import contextlib
+import math
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genscope.cli._options import AsJson
+
+SEEDS = 2**32
+
+
+class By(StrEnum):
+    """What the trace is split into."""
+
+    total = "total"
+    group = "group"
+
+
+class Loss(StrEnum):
+    """What is averaged over the examples."""
+
+    squared = "squared"
+    logistic = "logistic"
+
+
+class Method(StrEnum):
+    """How the trace is found."""
+
+    xtrace = "xtrace"
+    hutchpp = "hutchpp"
+    hutchinson = "hutchinson"
+    exact = "exact"
+    gauss_newton = "gauss-newton"
+    xnystrace = "xnystrace"
+
+
+def sharpness(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model file of genscope, or package.module:function that returns one."),
+    ],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE", help="Arrays x and y: .safetensors, or .npz without pickles.")
+    ],
+    by: Annotated[By, typer.Option("--by", help="Also the trace of each array of weights.")] = By.total,
+    method: Annotated[Method, typer.Option("--method", help="How the trace is found.")] = Method.xtrace,
+    probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors, and pairs of noise.")] = 32,
+    loss: Annotated[
+        Loss, typer.Option("--loss", help="Mean squared error, or cross entropy of logits (labels 0 and 1).")
+    ] = Loss.squared,
+    sigma: Annotated[
+        float, typer.Option("--sigma", metavar="X", help="Noise on the weights of the smoothed sharpness.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random vectors and noise.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the trace and the norm of the Hessian of a model's mean loss, and the sharpness of its smoothed loss.
+
+    Methods with random probes give a standard error; exact takes a product per parameter, gauss-newton leaves out the
+    part of the Hessian that vanishes where the loss does.
+
+    Example: genscope sharpness model.safetensors --data data.npz --by group
+    """
+    if not 0 <= seed < SEEDS or probes < 2 or not 0 < sigma < math.inf:
+        raise ValueError(
+            f"sharpness got --seed {seed}, --probes {probes} and --sigma {sigma:g}: a seed lies between 0 and "
+            f"{SEEDS - 1}, a standard error takes at least 2 probes, and sigma is a positive number. Correct the one "
+            "that does not fit."
+        )
+    from genscope.cli._model_data import is_double, load_data, load_model
+    from genscope.cli._output import print_json
+
+    arrays = load_data(data)
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    from genscope.precision import float64
+
+    if loss is Loss.logistic and not ((arrays.y == 0) | (arrays.y == 1)).all():
+        raise ValueError(
+            f"{data} has labels from {arrays.y.min()} to {arrays.y.max()}: --loss logistic takes labels 0 and 1. Write "
+            "them so, or use --loss squared."
+        )
+    loaded = load_model(model)
+    start = time.perf_counter()
+    with float64() if is_double(loaded) else contextlib.nullcontext():
+        facts = _measured(loaded, arrays, by, method, probes, loss, sigma, seed)
+    facts = {"model": model, "data": str(data)} | facts | {"seconds": time.perf_counter() - start}
+    print_json(facts) if as_json else _tell(facts)
+
+
+def _measured(
+    model: Any, arrays: Any, by: By, method: Method, probes: int, loss: Loss, sigma: float, seed: int
+) -> dict[str, Any]:
+    import jax.random as jr
+
+    from genscope import measure, train
+    from genscope.cli._model_data import as_batch
+    from genscope.random import stream
+
+    batch = as_batch(model, arrays)
+    function = train.squared if loss is Loss.squared else train.cross_entropy
+    mean_loss = measure.mean_loss(model, batch, loss=function)
+    if not math.isfinite(mean_loss):
+        raise ValueError(
+            f"the mean {loss.value} loss of the model is {mean_loss}: curvature is measured where the loss is finite. "
+            "Look for weights that are not finite, or for inputs that the model is not made for."
+        )
+    sizes = measure.group_sizes(model)
+    key = jr.key(seed)
+    _say(f"trace of the Hessian of {sum(sizes.values())} parameters at {len(batch.x)} examples, by {method.value}")
+    trace = measure.hessian_trace(
+        model, batch, method=method.value.replace("-", "_"), probes=probes, loss=function, key=stream(key, "trace")
+    )
+    _say("operator norm, by Lanczos")
+    norm = measure.operator_norm(model, batch, loss=function, key=stream(key, "norm"))
+    _say(f"smoothed loss, from {probes} pairs of noise")
+    smoothed = measure.smoothed_sharpness(
+        model, batch, sigma=sigma, pairs=probes, loss=function, key=stream(key, "smoothed")
+    )
+    facts = {
+        "parameters": sum(sizes.values()),
+        "examples": len(batch.x),
+        "loss": loss.value,
+        "mean_loss": mean_loss,
+        "method": method.value,
+        "probes": probes,
+        "products": trace.products,
+        "trace": _plain(trace),
+        "operator_norm": {
+            "value": norm.norm,
+            "residual": norm.residual,
+            "lowest": norm.lowest,
+            "highest": norm.highest,
+        },
+        "smoothed_sharpness": _plain(smoothed) | {"sigma": sigma},
+    }
+    if by is By.group:
+        facts["groups"] = {name: _plain(found) | {"parameters": sizes[name]} for name, found in trace.groups.items()}
+    return facts
+
+
+def _plain(estimate: Any) -> dict[str, float]:
+    return {"mean": estimate.mean, "sem": estimate.sem}
+
+
+def _say(what: str) -> None:
+    from genscope.cli._output import console
+
+    console(stderr=True).print(what)
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    typer.echo(
+        f"{facts['model']}: {facts['parameters']} parameters, mean {facts['loss']} loss {facts['mean_loss']:.4g} on "
+        f"{facts['examples']} examples"
+    )
+    norm, smoothed = facts["operator_norm"], facts["smoothed_sharpness"]
+    rows = [
+        ["trace of the Hessian", _with_error(facts["trace"]), f"{facts['method']}, {facts['products']} products"],
+        [
+            "operator norm",
+            f"{norm['value']:.4g}",
+            f"an eigenvalue within {norm['residual']:.2g} of it; Ritz values {norm['lowest']:.4g} to "
+            f"{norm['highest']:.4g}",
+        ],
+        [
+            "smoothed sharpness",
+            _with_error(smoothed),
+            f"noise {smoothed['sigma']:g} on every weight, {facts['probes']} pairs",
+        ],
+    ]
+    print_table("Sharpness", ["quantity", "value ± standard error", "how"], rows)
+    if groups := facts.get("groups"):
+        print_table(
+            "Trace by array of weights",
+            ["array", "value ± standard error", "parameters"],
+            [[name, _with_error(found), str(found["parameters"])] for name, found in groups.items()],
+        )
+    typer.echo(f"{facts['seconds']:.1f} s")
+
+
+def _with_error(found: dict[str, float]) -> str:
+    return f"{found['mean']:.6g}" + (f" ± {found['sem']:.2g}" if found["sem"] else " (no sampling error)")
