@@ -8,6 +8,15 @@ from genscope.fourier.cube import table_of_number as table_of_number
 from genscope.fourier.expression import Expression as Expression
 from genscope.fourier.expression import ExpressionError as ExpressionError
 from genscope.fourier.expression import parse as parse
+from genscope.fourier.spectrum import degree as degree
+from genscope.fourier.spectrum import from_expression as from_expression
+from genscope.fourier.spectrum import from_table as from_table
+from genscope.fourier.spectrum import influences as influences
+from genscope.fourier.spectrum import level_weights as level_weights
+from genscope.fourier.spectrum import noise_sensitivity as noise_sensitivity
+from genscope.fourier.spectrum import noise_stability as noise_stability
+from genscope.fourier.spectrum import sparsity as sparsity
+from genscope.fourier.spectrum import total_influence as total_influence
 from genscope.fourier.transform import fwht as fwht
 from genscope.fourier.transform import walsh_coefficients as walsh_coefficients
 from genscope.fourier.walsh import WalshFunction as WalshFunction

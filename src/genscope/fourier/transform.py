@@ -10,18 +10,19 @@ $2^n$ points: each of the at most (n+2)/3 products adds 8 terms. Inputs are neve
 Index i of the last axis is the point, or the set S, whose bits are the binary digits of i, bit 0 varying fastest.
 """
 
+import functools
 import itertools
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.linalg import hadamard
 
-Backend = Literal["numpy", "jax", "pyfwht"]
+BACKENDS = ("numpy", "jax", "pyfwht")
 
 _FACTORS = 3  # of the Kronecker power in one product: 8 x 8 matrices were fastest on one core, in both precisions
 
 
-def fwht(a: Any, backend: Backend | None = None) -> Any:
+def fwht(a: Any, backend: str | None = None) -> Any:
     """The transform along the last axis, of length 2^n; applied twice it multiplies by 2^n.
 
     Backends: `numpy`, the default for NumPy arrays; `jax`, the default for JAX arrays: inside jit, vmap and grad;
@@ -32,6 +33,8 @@ def fwht(a: Any, backend: Backend | None = None) -> Any:
     [2.0, 0.0, 0.0, 2.0]
     """
     chosen = backend or ("numpy" if isinstance(a, np.ndarray) else "jax")
+    if chosen not in BACKENDS:
+        raise ValueError(f"fwht got {backend=}: backends are {', '.join(BACKENDS)}. Name one of them.")
     if chosen == "jax":
         import jax.numpy as jnp  # here, so that the commands which need no JAX do not wait for it
 
@@ -50,7 +53,7 @@ def fwht(a: Any, backend: Backend | None = None) -> Any:
     return _products_numpy(a) if chosen == "numpy" else _pyfwht(a)
 
 
-def walsh_coefficients(table: Any, backend: Backend | None = None) -> Any:
+def walsh_coefficients(table: Any, backend: str | None = None) -> Any:
     r"""Fourier coefficients $\hat f(S)=\mathbb E[f\chi_S]$ of truth tables along the last axis.
 
     >>> walsh_coefficients(np.array([0.0, 1.0, 1.0, 0.0])).tolist()
@@ -82,13 +85,18 @@ def _factors(size: int) -> list[int]:
     return [n // products + (i < n % products) for i in range(products)]
 
 
+@functools.cache
+def _hadamard(factors: int) -> np.ndarray:
+    return hadamard(2**factors)
+
+
 def _products_numpy(a: np.ndarray) -> np.ndarray:
     """Transform the slowest bits by a product, which also makes them the fastest: after n bits the order is back."""
     rest = a.reshape(-1, a.shape[-1]).T.reshape(-1)  # a batch is the fastest axis at first, and the slowest at last
     buffers = itertools.cycle((np.empty_like(rest), np.empty_like(rest)))
     for factors in _factors(a.shape[-1]):
         target = next(buffers)
-        matrix = hadamard(2**factors).astype(a.dtype)
+        matrix = _hadamard(factors).astype(a.dtype)
         np.matmul(rest.reshape(2**factors, -1).T, matrix, out=target.reshape(-1, 2**factors))
         rest = target
     return rest.reshape(a.shape) if a.shape[-1] > 1 else a.copy()
@@ -100,7 +108,7 @@ def _products_jax(a: Any) -> Any:
 
     rest = a.reshape(-1, a.shape[-1]).T
     for factors in _factors(a.shape[-1]):
-        matrix = jnp.asarray(hadamard(2**factors), a.dtype)
+        matrix = jnp.asarray(_hadamard(factors), a.dtype)
         rest = jnp.matmul(rest.reshape(2**factors, -1).T, matrix, precision=jax.lax.Precision.HIGHEST)
     return rest.reshape(a.shape)
 
