@@ -100,7 +100,7 @@ def empirical(
     samples: Enough,
     confidence: Confidence = 0.95,
     priors: Priors = 1,
-    trivial: Annotated[float | None, positive("risk of the best constant (default: the clip)")] = None,
+    trivial: Annotated[float | None, norm("risk of the best constant (default: the clip)")] = None,
 ) -> Bound:
     r"""Certificate: risk of a randomised predictor from its risk on the sample at some draws (maurer2004, Theorem 5).
 

@@ -4,6 +4,9 @@ from genscope.train.fit import fit as fit
 from genscope.train.loss import correct as correct
 from genscope.train.loss import cross_entropy as cross_entropy
 from genscope.train.loss import squared as squared
+from genscope.train.noisy import NoisyFit as NoisyFit
+from genscope.train.noisy import fit_noisy as fit_noisy
 from genscope.train.online import Online as Online
 from genscope.train.online import online as online
+from genscope.train.posterior import Posterior as Posterior
 from genscope.train.validation import Validation as Validation

@@ -1,0 +1,248 @@
+"""Certificates: by hand, where they must be vacuous, and by repetition where the true risk is known."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from genscope.bounds import randomised
+from genscope.measure import certificate
+from genscope.measure.certificate import GRID, certify, constant_risk, grid_divergence, mean_loss, tuned_posterior
+from genscope.random import stream
+from genscope.tasks import Batch
+from genscope.train.loss import squared
+from genscope.train.noisy import fit_noisy
+from genscope.train.posterior import Posterior, moments
+from tests.seeds import seed
+
+
+class Linear(eqx.Module):
+    weight: jax.Array
+    bias: jax.Array
+
+    def __call__(self, x):
+        return self.weight @ x + self.bias
+
+
+class Table(eqx.Module):
+    """A number for every input 0, ..., p - 1."""
+
+    values: jax.Array
+
+    def __call__(self, x):
+        return self.values[x]
+
+
+@pytest.fixture(scope="module")
+def regression():
+    """A linear target of variance 1 and 20,000 examples."""
+    x = jr.rademacher(jr.key(0), (20_000, 6), jnp.float32)
+    return Batch(x, 0.6 * x[:, 0] - 0.8 * x[:, 3])
+
+
+@pytest.fixture(scope="module")
+def exact_model():
+    return Linear(jnp.asarray([0.6, 0, 0, -0.8, 0, 0]), jnp.zeros(()))
+
+
+def test_the_number_follows_from_the_draws(regression, exact_model):
+    posterior = Posterior.around(exact_model, 0.05)
+    found = certify(posterior, regression, prior=None, key=jr.key(5), draws=64, examples=100, clip=0.5)
+    risks = []
+    for number in range(64):
+        own = jr.fold_in(jr.key(5), number)
+        index = np.asarray(jr.randint(stream(own, "examples"), (100,), 0, 20_000))
+        drawn = posterior.draw(stream(own, "weights"))
+        predictions = np.asarray(regression.x)[index] @ np.asarray(drawn.weight) + float(drawn.bias)
+        risks.append(np.minimum((predictions - np.asarray(regression.y)[index]) ** 2, 0.5).mean())
+    expected = randomised.empirical(
+        drawn_risk=float(np.mean(risks)),
+        draws=64,
+        divergence=grid_divergence(posterior, None)[0],
+        clip=0.5,
+        samples=20_000,
+        priors=len(GRID) ** 2,
+    )
+    assert found.certificate == pytest.approx(expected.value, rel=1e-5)
+    assert found.certificate == pytest.approx(sum(found.terms.values()))
+    assert found.empirical_risk == pytest.approx(np.mean(risks), rel=1e-5)
+    assert not found.vacuous
+    assert any("anew" in assumption for assumption in found.assumptions)
+    assert any("zero" in assumption for assumption in found.assumptions)
+
+
+def test_the_divergence_takes_the_best_of_the_grid(exact_model):
+    posterior = Posterior.around(exact_model, 0.037)
+    total, chosen = grid_divergence(posterior, None)
+    best = 0.0
+    for name, group in moments(posterior, None, exactly=True).items():
+        nats = [0.5 * group.size * (group.square / s**2 - 1 + 2 * np.log(s) - group.log_variance) for s in GRID]
+        best += min(nats)
+        assert chosen[name] == GRID[int(np.argmin(nats))]
+    assert total == pytest.approx(best, rel=1e-12)
+    far = grid_divergence(Posterior.around(exact_model, 1e-8), exact_model)
+    assert far[1] == {"weight": GRID[0], "bias": GRID[0]}  # beyond the grid: its end, and more to pay
+    assert far[0] > 10
+
+
+def test_tuned_deviations_make_a_better_certificate(regression, exact_model):
+    given = {"prior": None, "clip": 1.0, "loss": "squared"}
+    plain = certify(Posterior.around(exact_model, 0.01, by_weight=True), regression, key=jr.key(1), draws=200, **given)
+    tuned = tuned_posterior(exact_model, regression, key=jr.key(2), steps=200, **given)
+    better = certify(tuned, regression, key=jr.key(1), draws=200, **given)
+    assert better.certificate < plain.certificate < better.trivial
+    np.testing.assert_array_equal(tuned.mean.weight, exact_model.weight)
+
+
+def test_training_on_the_bound_finds_the_target_and_certifies_it(regression):
+    start = Linear(jnp.zeros(6), jnp.zeros(()))
+    fit = fit_noisy(
+        Posterior.around(start, 0.1, by_weight=True),
+        regression.x,
+        regression.y,
+        prior=start,
+        loss=squared,
+        steps=400,
+        rate=0.02,
+        deviation_rate=0.02,
+        key=jr.key(3),
+    )
+    assert not fit.diverged
+    assert fit.bounds[-50:].mean() < 0.2 * fit.bounds[:50].mean()
+    found = certify(fit.posterior, regression, prior=start, key=jr.key(4), draws=200)
+    assert found.certificate < 0.1 < found.trivial
+    spread = np.asarray(fit.posterior.deviation.weight)
+    assert spread.min() > 0
+
+
+def test_what_is_no_number_counts_as_the_clip(regression):
+    broken = Posterior.around(Linear(jnp.full(6, 1e30), jnp.zeros(())), 1e25)
+    found = certify(broken, regression, prior=None, key=jr.key(0), draws=8, clip=2.0)
+    assert found.certificate == 2.0
+    assert found.vacuous
+    logarithm = certify(
+        Posterior.around(Linear(jnp.zeros(6), jnp.zeros(())), 0.1),
+        regression,
+        prior=None,
+        key=jr.key(0),
+        draws=8,
+        predict=lambda model, x: jnp.log(-jnp.abs(jax.vmap(model)(x)) - 1),
+    )
+    assert logarithm.empirical_risk == 1.0
+
+
+def test_the_best_constant():
+    y = np.array([0.0, 0.0, 0.0, 10.0])
+    assert constant_risk(y, loss="squared", clip=1.0) == pytest.approx(0.25)  # the clip makes 0 better than the mean
+    assert constant_risk(y, loss="squared", clip=1e9) == pytest.approx(18.75)
+    labels = np.array([0, 1, 1, 1])
+    assert constant_risk(labels, loss="error", clip=1.0) == 0.25
+    entropy = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
+    assert constant_risk(labels, loss="logistic", clip=5.0) == pytest.approx(entropy, rel=1e-5)
+
+
+def test_classes(regression):
+    labels = Batch(regression.x, (regression.y > 0).astype(jnp.float32))
+    model = Linear(jnp.asarray([6.0, 0, 0, -8.0, 0, 0]), jnp.zeros(()))
+    tuned = tuned_posterior(model, labels, prior=None, key=jr.key(2), loss="error", steps=20)
+    found = certify(tuned, labels, prior=None, key=jr.key(1), loss="error", draws=200)
+    assert found.certificate < found.trivial
+    assert mean_loss("error") is not mean_loss("logistic")
+    logits, y = jnp.asarray([2.0, -1.0]), jnp.asarray([1.0, 0.0])
+    expected = np.mean([np.log1p(np.exp(-2.0)), np.log1p(np.exp(-1.0))])
+    assert float(mean_loss("logistic")(logits, y, jnp.ones(2))) == pytest.approx(expected)
+
+
+REPEATS, FAILURE = 60, 0.05
+LIMIT = int(binom.isf(1e-9, REPEATS, FAILURE))  # failures that chance explains, at a false alarm of 1e-9
+
+
+def repeated(one):
+    """How many certificates of independent samples lie below the true risk."""
+    return sum(one(key) for key in jr.split(jr.key(seed(11)), REPEATS))
+
+
+NORMAL, WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def true_risk(posterior, clip):
+    """Of a table against fair signs: over the normal law of each value by quadrature."""
+    values, spread = np.asarray(posterior.mean.values, float), float(posterior.deviation.values)
+    drawn = values[:, None] + spread * NORMAL
+    return np.mean([np.minimum((drawn - sign) ** 2, clip) @ WEIGHTS for sign in (-1.0, 1.0)])
+
+
+def overfitted(key):
+    """Whether the certificate of a table that memorised pure noise is below its risk."""
+    x, y = jr.randint(stream(key, "x"), (400,), 0, 200), jr.rademacher(stream(key, "y"), (400,), jnp.float32)
+    sums, counts = (np.bincount(np.asarray(x), weights, minlength=200) for weights in (np.asarray(y), None))
+    start = Table(jnp.zeros(200))
+    posterior = Posterior.around(Table(jnp.asarray(sums / np.maximum(counts, 1), jnp.float32)), 0.3)
+    given = {"clip": 4.0, "draws": 100, "examples": 20, "confidence": 1 - FAILURE}
+    found = certify(posterior, Batch(x, y), prior=start, key=stream(key, "draws"), **given)
+    return found.certificate < true_risk(posterior, 4.0)
+
+
+def few_draws(key):
+    """The same for one number against zeros, where all uncertainty is that of the five draws."""
+    model = Table(jnp.zeros(1))
+    x, y = jnp.zeros(10_000, int), jnp.ones(10_000)
+    posterior = Posterior.around(model, 0.7)
+    found = certify(posterior, Batch(x, y), prior=model, key=key, clip=4.0, draws=5, examples=1, confidence=1 - FAILURE)
+    spread = np.minimum((0.7 * NORMAL - 1) ** 2, 4.0) @ WEIGHTS
+    return found.certificate < spread
+
+
+@pytest.mark.parametrize("one", [overfitted, few_draws])
+def test_certificates_hold_as_often_as_they_say(one):
+    assert repeated(one) <= LIMIT
+
+
+def test_without_the_divergence_they_would_not(monkeypatch):
+    monkeypatch.setattr(certificate, "grid_divergence", lambda posterior, prior: (0.0, {}))
+    assert repeated(overfitted) > LIMIT
+
+
+def test_without_the_price_of_the_draws_they_would_not(monkeypatch):
+    def free(*, drawn_risk, draws, trivial, **given):
+        return dataclasses.replace(randomised.seeger(empirical_risk=drawn_risk, **given), trivial=trivial)
+
+    monkeypatch.setattr(certificate, "empirical", free)
+    assert repeated(few_draws) > LIMIT
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"loss": "hinge"}, "Choose one of them"),
+        ({"loss": "error"}, "classes are 0 and 1"),
+        ({"clip": 0.0}, "Give one"),
+        ({"draws": 0}, "at least 1"),
+        ({"prior": Linear(jnp.zeros(5), jnp.zeros(()))}, "Give such a prior"),
+        ({"batch": Batch(jnp.ones((7, 6)), jnp.ones(7))}, "at least 8 examples"),
+        ({"posterior": Posterior.around(Linear(jnp.full(6, jnp.nan), jnp.zeros(())), 0.1)}, "smaller rate"),
+    ],
+)
+def test_refusals(regression, exact_model, change, advice):
+    given = {"posterior": Posterior.around(exact_model, 0.1), "batch": regression, "prior": None} | change
+    with pytest.raises(ValueError, match=advice):
+        certify(given.pop("posterior"), given.pop("batch"), key=jr.key(0), **given)
+
+
+def test_training_refuses_what_makes_no_sense(regression, exact_model):
+    with pytest.raises(ValueError, match="Correct the one"):
+        fit_noisy(
+            Posterior.around(exact_model, 0.1),
+            regression.x,
+            regression.y,
+            prior=None,
+            loss=squared,
+            steps=0,
+            key=jr.key(0),
+        )
