@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli import _construct_tokens, bound, checkpoint, construct, export, report, reproduce, run, store
+from genscope.cli import _construct_tokens, bound, checkpoint, construct, export, probe, report, reproduce, run, store
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
 from genscope.cli._modes import with_modes
@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "reproduce": reproduce.reproduce,
     "construct": construct.construct,
     "checkpoint": checkpoint.checkpoint,
+    "probe": probe.probe,
     "report": report.report,
     "export": export.export,
 }

@@ -44,6 +44,11 @@ def imported(reference: str) -> Callable[..., Any]:
             ".py and with dots for directories. Write for example my_models:target."
         )
     module_name, _, path = reference.partition(":")
+    if module_name.endswith(".py"):
+        raise ValueError(
+            f"got {reference!r}, a file: modules are named without .py and with dots for directories. Write "
+            f"{module_name.removesuffix('.py')}:{path}"
+        )
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     importlib.invalidate_caches()  # the file may have been written a moment ago

@@ -1,0 +1,160 @@
+"""`genscope probe` on expressions, on the user's functions and on model files."""
+
+import sys
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.constructions import SparseFunction, construct
+from genscope.models import file
+from genscope.models.mousavi2025 import Transformer, TwoLayer
+from tests.probe.functions import random_sum
+
+
+@pytest.fixture
+def module(directory, monkeypatch):
+    """Functions of the user's in the current directory."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def write(text):
+        (directory / "their_code.py").write_text("import numpy as np\n" + text)
+
+    yield write
+    sys.modules.pop("their_code", None)
+
+
+def components(facts):
+    return {tuple(each["support"]): each["coefficient"] for each in facts["components"]}
+
+
+def test_an_expression(call_json):
+    facts = call_json("probe", "maj(x0, x1, x2) ^ x3 & ~x3", "--bits", 64)
+    assert list(facts)[:8] == [
+        *("degree", "sparsity", "relevant", "components"),
+        *("queries", "seconds", "confidence", "exact"),
+    ]
+    assert (facts["degree"], facts["sparsity"], facts["relevant"]) == (3, 4, [0, 1, 2])
+    assert components(facts) == {(): 0.5, (0,): -0.25, (1,): -0.25, (2,): -0.25, (0, 1, 2): 0.25}
+    assert (facts["exact"], facts["confidence"], facts["queries"]) == (True, 1.0, 16)
+
+
+def test_an_expression_as_signs(call_json):
+    assert components(call_json("probe", "x0 ^ x5", "--bits", 8, "--values", "signs")) == {(0, 5): 1.0}
+    assert components(call_json("probe", "x0 & x1", "--bits", 2, "--values", "signs"))[()] == 0.5
+
+
+@pytest.mark.parametrize(
+    "text", ["def f(x):\n    return 2.0 * (x[:, 3] ^ x[:, 40])", "def f(x):\n    return 2 * ((x[3] + x[40]) % 2)"]
+)
+def test_a_function_of_a_batch_or_of_one_input(module, call_json, text):
+    module(text)
+    facts = call_json("probe", "their_code:f", "--bits", 50, "--queries", 100_000, "--confidence", 0.999)
+    assert (facts["degree"], facts["sparsity"], facts["relevant"]) == (2, 1, [3, 40])
+    assert components(facts) == pytest.approx({(): 1.0, (3, 40): -1.0})
+    assert (facts["exact"], facts["confidence"]) == (False, 0.999)
+    assert facts["queries"] <= 100_000
+
+
+def test_a_sparse_function_of_64_bits(module, call_json):
+    f = random_sum(np.random.default_rng(0), 64, 5, 20)
+    module(f"from genscope.fourier.walsh import WalshFunction\nf = {f!r}")
+    facts = call_json("probe", "their_code:f", "--bits", 64)
+    assert (facts["degree"], facts["sparsity"]) == (5, 20)
+    assert facts["queries"] < 300_000
+    assert components(facts) == pytest.approx(dict(zip(f.supports, f.coefficients, strict=True)))
+
+
+def test_what_is_dense_is_not_decided(module, call_json, call):
+    module("def f(x):\n    return 2.0 * (x.sum(axis=-1) > 20)")
+    facts = call_json("probe", "their_code:f", "--bits", 41, "--queries", 50_000)
+    assert facts["degree"] is facts["sparsity"] is facts["confidence"] is None
+    assert facts["sparsity_at_least"] > 100
+    assert facts["queries"] <= 50_000
+    told = call("probe", "their_code:f", "--bits", 41, "--queries", 50_000).stdout
+    assert "sparsity at least" in told
+    assert "Cannot tell with 50000 queries" in told
+
+
+def test_a_tolerance(module, call_json):
+    module("def f(x):\n    return 1.0 * x[:, 0] + 0.01 * (x.sum(axis=-1) > 10)")
+    facts = call_json("probe", "their_code:f", "--bits", 12, "--tolerance", 0.001)
+    assert (facts["degree"], facts["sparsity"]) == (1, 1)
+    assert 0 < facts["mean_squared_error"] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("f = lambda x: np.random.normal(size=len(x))", "fix its seed, switch off dropout"),
+        ("f = lambda x: np.where(x[:, 0] == 1, np.nan, 1.0)", "Look for a division by zero"),
+        ("f = lambda x: x[:, :2]", "Drop further axes"),
+        ("f = lambda x: 'cat'", "Map classes or texts to numbers"),
+        ("def f(x):\n    assert -1 in x or x.all()\n    return x.prod()", "--inputs signs"),
+    ],
+)
+def test_mistakes_get_a_clear_answer(module, refused, text, said):
+    module(text)
+    assert said in refused("probe", "their_code:f", "--bits", 30)
+
+
+def test_a_function_of_signs(module, call, call_json):
+    module("f = lambda x: x[..., :30].prod(axis=-1)")
+    assert "--inputs signs" in call("probe", "their_code:f", "--bits", 40, "--queries", 50_000).stdout
+    facts = call_json("probe", "their_code:f", "--bits", 40, "--inputs", "signs")
+    assert (facts["degree"], facts["sparsity"]) == (30, 1)
+
+
+def test_failures_of_the_function_are_shown_as_its_own(module, call):
+    module("def f(x):\n    return helper(x)\n\ndef helper(x):\n    raise RuntimeError('no luck')")
+    result = call("probe", "their_code:f", "--bits", 5, status=1)
+    assert result.stdout == ""
+    for part in ("in f", "in helper", "RuntimeError: no luck", "one input of shape (5,)"):
+        assert part in result.stderr
+    assert "genscope/probe" not in result.stderr
+
+
+def test_a_model_file(directory, call_json, refused):
+    function = SparseFunction.parse("x3 & ~x17", context_length=24)
+    file.save(construct(function, key=jr.key(0)).model, directory / "model.safetensors")
+    facts = call_json("probe", "model.safetensors", "--bits", 24)
+    assert (facts["degree"], facts["sparsity"], facts["relevant"]) == (2, 3, [3, 17])
+    assert components(facts) == pytest.approx({(): 0.25, (3,): -0.25, (17,): 0.25, (3, 17): -0.25}, abs=1e-9)
+    assert "does not take 23 bits" in refused("probe", "model.safetensors", "--bits", 23)
+
+
+def test_a_model_of_tokens_is_refused(directory, refused):
+    model = Transformer(jnp.zeros((1, 2, 2)), TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
+    file.save(model, directory / "model.safetensors")
+    assert "write a function" in refused("probe", "model.safetensors", "--bits", 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["x0 &", "--bits", 4], "expression"),
+        (["x7", "--bits", 4], "x7"),
+        (["x0", "--bits", 0], "bits"),
+        (["x0", "--bits", 4, "--confidence", 1.5], "such as 0.99"),
+        (["x0", "--bits", 4, "--queries", 0], "Correct the one that does not fit"),
+        (["x0", "--bits", 4, "--tolerance", -1], "Correct the one that does not fit"),
+        (["x0", "--bits", 4, "--seed", -1], "Choose such a number"),
+        (["absent.safetensors", "--bits", 4], "absent.safetensors"),
+        (["absent_module:f", "--bits", 4], "no module 'absent_module'"),
+        (["math:gcd", "--bits", 4, "--values", "signs"], "Let a function return signs itself"),
+    ],
+)
+def test_requests_that_make_no_sense(refused, arguments, said):
+    assert said in refused("probe", *arguments)
+
+
+def test_the_table_for_people(call):
+    told = call("probe", "x0 & x1", "--bits", 5).stdout
+    for part in (
+        "degree 2, sparsity 3",
+        "relevant bits: x0, x1",
+        "Exact: read from the values at all inputs",
+        "x0, x1",
+    ):
+        assert part in told
