@@ -180,11 +180,11 @@ def true_risk(posterior, clip):
 
 def overfitted(key):
     """Whether the certificate of a table that memorised pure noise is below its risk."""
-    x, y = jr.randint(stream(key, "x"), (400,), 0, 200), jr.rademacher(stream(key, "y"), (400,), jnp.float32)
-    sums, counts = (np.bincount(np.asarray(x), weights, minlength=200) for weights in (np.asarray(y), None))
-    start = Table(jnp.zeros(200))
+    x, y = jr.randint(stream(key, "x"), (400,), 0, 400), jr.rademacher(stream(key, "y"), (400,), jnp.float32)
+    sums, counts = (np.bincount(np.asarray(x), weights, minlength=400) for weights in (np.asarray(y), None))
+    start = Table(jnp.zeros(400))
     posterior = Posterior.around(Table(jnp.asarray(sums / np.maximum(counts, 1), jnp.float32)), 0.3)
-    given = {"clip": 4.0, "draws": 100, "examples": 20, "confidence": 1 - FAILURE}
+    given = {"clip": 4.0, "draws": 300, "examples": 20, "confidence": 1 - FAILURE}
     found = certify(posterior, Batch(x, y), prior=start, key=stream(key, "draws"), **given)
     return found.certificate < true_risk(posterior, 4.0)
 
