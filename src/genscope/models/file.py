@@ -28,7 +28,15 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from genscope.models import bit_classifier, bit_transformer, edelman2022, encoding, lintilhac2026, mousavi2025
+from genscope.models import (
+    bit_classifier,
+    bit_transformer,
+    edelman2022,
+    encoding,
+    lintilhac2026,
+    mousavi2025,
+    scalar_attention,
+)
 from genscope.precision import float64
 
 # To let files hold a new class, or a new elementwise function, add it here.
@@ -46,6 +54,7 @@ CLASSES: Mapping[str, type[eqx.Module]] = {
     "Positional": encoding.Positional,
     "Bag": encoding.Bag,
     "Coordinates": encoding.Coordinates,
+    "ScalarAttention": scalar_attention.ScalarAttention,
     "TokenTransformer": mousavi2025.Transformer,
     "TwoLayer": mousavi2025.TwoLayer,
     "BidirectionalRNN": mousavi2025.BidirectionalRNN,

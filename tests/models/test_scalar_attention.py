@@ -1,0 +1,65 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.fourier import points
+from genscope.models import file
+from genscope.models.scalar_attention import ScalarAttention
+from genscope.random import stream
+from tests.reference.scalar_attention import forward
+
+LENGTH = 5
+BITS = points(LENGTH)
+
+
+def scrambled(sharpness: float, positional: bool) -> ScalarAttention:
+    """A model all of whose weights are random, so that no term can hide at zero."""
+    key = jr.key(3)
+    model = ScalarAttention(LENGTH, hidden=7, positional=positional, key=key)
+    leaves, tree = jax.tree.flatten(model)
+    drawn = [jr.normal(stream(key, f"leaf {i}"), (leaf.size,)).reshape(leaf.shape) for i, leaf in enumerate(leaves)]
+    return eqx.tree_at(lambda m: m.score, jax.tree.unflatten(tree, drawn), replace_fn=lambda w: sharpness * w)
+
+
+@eqx.filter_jit
+def both_forms(model):
+    """Activations, and value and gradient by the plain form and by the shortcut."""
+    bits = jnp.asarray(BITS)
+
+    def summed(predict):
+        return jax.value_and_grad(lambda m: jnp.sum(jnp.sin(predict(m))))(model)
+
+    return jax.vmap(model.activations)(bits), summed(lambda m: jax.vmap(m)(bits)), summed(lambda m: m.outputs(bits))
+
+
+@pytest.mark.parametrize(("sharpness", "positional"), [(1.0, False), (1.0, True), (20.0, False)])
+def test_both_forms_are_the_definition(sharpness, positional):
+    model = scrambled(sharpness, positional)
+    found = [forward(model, x) for x in BITS.astype(float)]
+    activations, (value, gradient), (shortcut, short_gradient) = both_forms(model)
+    np.testing.assert_allclose(activations.attention, [attention for attention, _ in found], atol=2e-5)
+    np.testing.assert_allclose(activations.output, [output for _, output in found], atol=2e-4)
+    assert float(shortcut) == pytest.approx(float(value), abs=1e-4)
+    for one, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(short_gradient), strict=True):
+        np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)
+    if positional:  # then the attention is the same for all inputs
+        assert np.ptp(np.asarray(activations.attention), axis=0).max() < 1e-6
+
+
+def test_has_about_as_many_parameters_as_the_paper_says(tmp_path):
+    model = ScalarAttention(20, key=jr.key(0))
+    assert sum(leaf.size for leaf in jax.tree.leaves(model)) == 21**2 + 21 + 3 * 32 + 1 + 20 + 1 == 580
+    file.save(model, tmp_path / "model.safetensors")
+    assert eqx.tree_equal(file.load(tmp_path / "model.safetensors"), model)
+
+
+def test_refuses_other_shapes():
+    with pytest.raises(ValueError, match="change the context length"):
+        ScalarAttention(4, key=jr.key(0))(jnp.zeros(5, bool))
+    with pytest.raises(ValueError, match="change the context length"):
+        ScalarAttention(4, key=jr.key(0)).outputs(jnp.zeros((2, 5), bool))
+    with pytest.raises(ValueError, match="Give 1 or more"):
+        ScalarAttention(0, key=jr.key(0))
