@@ -9,6 +9,8 @@ from genscope.constructions.choice import construct as construct
 from genscope.constructions.fourier_components import fourier_components as fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction as FourierConstruction
 from genscope.constructions.fourier_construction import chi_scale as chi_scale
+from genscope.constructions.fourier_projection import plateau_fraction as plateau_fraction
+from genscope.constructions.fourier_projection import project as project
 from genscope.constructions.fourier_tuning import balance as balance
 from genscope.constructions.fourier_verification import verify_fourier as verify_fourier
 from genscope.constructions.interpolation import interpolate as interpolate

@@ -1,0 +1,65 @@
+r"""Random positions of fewer, or more, dimensions for a Fourier construction, and what they do to its attention.
+
+Source: lintilhac2026, Appendix B.2.
+Departures: the paper says that it narrows the network. To stay on the plateaus, inner products must be right to about
+$\frac1{8\kappa c}$, which takes far more dimensions than there are positions at every practical length.
+Guarantee: none about the function; `plateau_fraction` is an estimate. Closed forms do not hold for these models.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Key
+
+from genscope.constructions.fourier_construction import FourierConstruction
+from genscope.estimate import Estimate
+from genscope.models.lintilhac2026 import FourierTransformer, Projection
+from genscope.precision import float64
+
+
+def project(construction: FourierConstruction, *, projection: Projection) -> FourierTransformer:
+    r"""The model with tokens $[J^\top e_i;b_i]$ and matrices $J^\top(\cdot)J$ on the positions, in float64.
+
+    Logits become $e_i^\top JJ^\top AKJJ^\top e_j$, with $c\,I$ for K; those of the second attention likewise.
+    """
+    model, sharpness = construction.model, construction.plan.sharpness
+    with float64():
+        positions = projection.positions(model.positions, model.score.dtype)
+        lift = jax.scipy.linalg.block_diag(positions, jnp.ones((1, 1)))
+        changes = {
+            "score": lift.T @ (model.score @ model.key) @ lift / sharpness,
+            "key": sharpness * jnp.diag(jnp.ones(projection.dim + 1).at[-1].set(0)),
+            "value": lift.T @ model.value @ lift,
+            "select": jnp.einsum("ia,hij,jb->hab", lift, model.select, lift),
+            "readout": model.readout @ lift,
+        }
+        if model.expand.ndim == 2:
+            changes |= {"expand": model.expand @ lift, "contract": lift.T @ model.contract}
+        return dataclasses.replace(model, projection=projection, **changes)
+
+
+def plateau_fraction(
+    construction: FourierConstruction, *, projection: Projection, key: Key[Array, ""], inputs: int = 1000
+) -> Estimate:
+    r"""The share of components whose attended bit stays within $\frac1{4\kappa}$ of its value, over random inputs.
+
+    It needs the inner products $JJ^\top$ alone, so that d' may be large. The error is that of the inputs, not of J.
+    """
+    plan = construction.plan
+    with float64():
+        positions = np.asarray(projection.positions(plan.positions, jnp.dtype("float64")))
+    products = positions @ positions.T
+    logits = plan.sharpness * products[: plan.sparsity, : plan.sparsity] @ plan.shares @ products
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
+    bits = np.concatenate(
+        [rng.random((inputs, plan.context_length)) < 0.5, np.tile([False, True], (inputs, 1))], axis=1
+    )
+    bits = bits[:, : plan.positions].astype(float)
+    ones = bits @ (plan.shares == 1).T  # among the members; the output position has bit 0
+    inside = np.abs(bits @ weights.T - ones / plan.degree) <= 1 / (4 * plan.degree)
+    return Estimate.of(inside.mean(axis=1))
