@@ -40,3 +40,13 @@ def random_sum(rng, dim, degree, sparsity, energy=1.0):
     coefficients = np.abs(rng.normal(size=sparsity))
     coefficients *= np.sqrt(energy) / np.linalg.norm(coefficients)
     return WalshFunction(dim, tuple(sorted(supports)), tuple(coefficients.tolist()))
+
+
+def differences_without_dead_bits(oracle, blocks, trials, rng):
+    """The differences of the degree test, wrong: every bit is in some block."""
+    labels = rng.integers(1, blocks + 1, (trials, oracle.dim))
+    x = rng.integers(0, 2, (1, trials, oracle.dim)).astype(bool)
+    sign = np.ones(1)
+    for block in range(1, blocks + 1):
+        x, sign = np.concatenate([x, x ^ (labels == block)]), np.concatenate([sign, -sign])
+    return sign @ oracle(x.reshape(-1, oracle.dim)).reshape(len(sign), trials) / len(sign)

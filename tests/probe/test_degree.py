@@ -9,7 +9,7 @@ from genscope.fourier.walsh import WalshFunction
 from genscope.probe import Oracle, degree_at_most, degree_within, find_degree, find_degree_within
 from genscope.probe import degree as module
 from genscope.probe.degree import differences, survival, trials_needed
-from tests.probe.functions import census, degree_of, random_sum
+from tests.probe.functions import census, degree_of, differences_without_dead_bits, random_sum
 from tests.seeds import seed
 
 
@@ -69,15 +69,7 @@ def test_false_acceptance_stays_below_its_level():
 
 
 def test_a_test_without_dead_bits_is_caught(monkeypatch):
-    def without_dead(oracle, blocks, trials, rng):
-        labels = rng.integers(1, blocks + 1, (trials, oracle.dim))
-        x = rng.integers(0, 2, (1, trials, oracle.dim)).astype(bool)
-        sign = np.ones(1)
-        for block in range(1, blocks + 1):
-            x, sign = np.concatenate([x, x ^ (labels == block)]), np.concatenate([sign, -sign])
-        return sign @ oracle(x.reshape(-1, oracle.dim)).reshape(len(sign), trials) / len(sign)
-
-    monkeypatch.setattr(module, "differences", without_dead)
+    monkeypatch.setattr(module, "differences", differences_without_dead_bits)
     assert rate_of_wrong_levels(3, 1, confidence=0.8) > 0.2
     with pytest.raises(AssertionError):
         test_census()
