@@ -82,7 +82,7 @@ def certify(
     if min(draws, examples) < 1:
         raise ValueError(f"certify got {draws=} and {examples=}: both are counts. Give at least 1.")
     divergence, deviations = grid_divergence(posterior, prior)
-    risks = _drawn_risks(posterior, batch, key, LOSSES[loss], predict, clip, draws, examples)
+    risks = drawn_risks(posterior, batch, key, loss=loss, clip=clip, draws=draws, examples=examples, predict=predict)
     trivial = constant_risk(np.asarray(batch.y), loss=loss, clip=clip)
     bound = empirical(
         drawn_risk=float(np.asarray(risks, np.float64).mean()),
@@ -191,22 +191,25 @@ def constant_risk(y: np.ndarray, *, loss: str, clip: float) -> float:
 
 
 @eqx.filter_jit
-def _drawn_risks(
+def drawn_risks(
     posterior: Posterior,
     batch: Batch,
     key: Key[Array, ""],
-    losses: Losses,
-    predict: Predict,
-    clip: float,
-    draws: int,
-    examples: int,
+    *,
+    loss: str = "squared",
+    clip: float = 1.0,
+    draws: int = 1000,
+    examples: int = 256,
+    predict: Predict = by_example,
 ) -> Float[Array, " draws"]:
+    """Clipped risk of each of the drawn predictors on `examples` random examples of the batch, with replacement."""
+
     def risk(number: Array) -> Array:
         own = jr.fold_in(key, number)
         index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.x))
         predictions = predict(posterior.draw(stream(own, "weights")), batch.x[index])
         labels = batch.y[index].astype(predictions.dtype)
-        each = losses(predictions, labels).reshape(examples, -1).mean(axis=1)
+        each = LOSSES[loss](predictions, labels).reshape(examples, -1).mean(axis=1)
         return jnp.where(each <= clip, each, clip).mean()  # what is no number counts as the clip
 
     return jax.lax.map(risk, jnp.arange(draws))
