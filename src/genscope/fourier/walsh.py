@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float
 
 from genscope.fourier.cube import LARGEST
 from genscope.fourier.transform import fwht
@@ -212,13 +212,12 @@ class WalshFunction:
         return xp.asarray(self._top, dtype) - xp.matmul(odd, drops, precision="highest")
 
 
-def random_function(
-    key: Key[Array, ""], *, dim: int, degree: int, sparsity: int, basis: Basis = "chi"
-) -> WalshFunction:
+def random_function(key: Any, *, dim: int, degree: int, sparsity: int, basis: Basis = "chi") -> WalshFunction:
     """A random homogeneous function: `sparsity` distinct supports of `degree` bits, positive coefficients of length 1.
 
     Supports are uniform without replacement; coefficients are absolute values of standard normal draws, divided by
-    their Euclidean length. Basis "chi" gives mean 0 and variance 1, "phi" variance 1/4.
+    their Euclidean length. Basis "chi" gives mean 0 and variance 1, "phi" variance 1/4. The key is a typed JAX key: its
+    annotation would load JAX, which those who only evaluate functions need not wait for.
     """
     number = math.comb(dim, degree) if 1 <= degree <= dim else 0
     if not 1 <= sparsity <= number:
