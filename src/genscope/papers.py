@@ -64,6 +64,25 @@ PAPERS: dict[str, Paper] = {
         authors=("Paul Lintilhac", "Sair Shaikh"),
         year=2026,
         link="https://arxiv.org/abs/2605.20988",
+        errata=(
+            "Random functions: positive coefficients cannot be centred; they are scaled, and the function is centred.",
+            "Appendix B: zeros in the second attention would starve the components; a shift is needed.",
+            "Appendix B: the residual must keep positions only, or each component brings its own bit along.",
+            "Appendix B: for even degrees one threshold exceeds 1.",
+            "Theorem 14: the rows of F that write positions are missing; they make the trace grow with T.",
+            "Appendix D: a single rescaling need not reduce both norm and trace.",
+            "Appendix B.2: random projections enlarge the network at every practical length.",
+            "Theorem 16: both attentions need T entries, no causal mask, and the odd indicator.",
+            "Theorem 2: the constant must hold under the prior; one fitted to trained networks is a heuristic.",
+            "Section 2.3: the change of the trace is not the change of the perturbed risk.",
+            "Theorems 7 and 8: the exponential is a probability of bad samples; between risks the gap is polynomial.",
+            "Theorem 7: the union over steps needs only the risk with correct prefixes; its examples are pairs of "
+            "string and step.",
+            "Appendix H: the cited test of low degree is for GF(2); real functions need disjoint blocks.",
+            "Appendix H: restrictions to coordinates merge components, so the sparsity found is biased low.",
+            "Section 2.1: drawing functions anew when training fails selects the easy ones.",
+            "Section 2.2: trained networks lie about one order of magnitude below the construction, not two.",
+        ),
     ),
 }
 
