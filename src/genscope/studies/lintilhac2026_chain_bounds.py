@@ -1,0 +1,110 @@
+"""Does the bound for parity grow exponentially in one pass, and linearly by a chain of thought? Numbers to T = 1024.
+
+Source: lintilhac2026, Theorems 7, 8 and 16.
+Departures: both readings of the comparison (`bounds.parity_chain`); the best weights of both functions beside the
+paper's. The confidence is inverted at one width and sample size for all T, as in the paper, chosen so large that it is
+a probability over the whole range.
+Guarantee: exact arithmetic, up to rounding; nothing is random. The bounds themselves are no certificates.
+"""
+
+import math
+from typing import Any, Literal
+
+from jaxtyping import Array, Key
+
+from genscope.bounds.parity_chain import Method, Weights, blocks, parity_chain
+from genscope.lab import Study, grid
+from genscope.lab.figure import Line, Mean
+from genscope.lab.study import within
+
+SAMPLES = 10**12
+DELTA_SAMPLES, DELTA_WIDTH = 10**24, 1e-6
+LENGTHS = [2**power for power in range(3, 11)]
+METHODS, WEIGHTS = ("one-pass", "chain"), ("paper", "tuned")
+
+
+def trial(key: Key[Array, ""], *, method: Method, weights: Weights, context_length: int) -> dict[str, Any]:
+    """Both readings at T, and their local exponents between T and 2T."""
+    del key  # nothing is random
+
+    def value(length: int, reading: Literal["risk", "delta"], samples: int, sigma: float | None) -> float:
+        return parity_chain(
+            context_length=length, samples=samples, method=method, weights=weights, reading=reading, sigma=sigma
+        ).value
+
+    built = blocks(method, context_length, weights=weights)
+    risks = [value(length, "risk", SAMPLES, None) for length in (context_length, 2 * context_length)]
+    logs = [value(length, "delta", DELTA_SAMPLES, DELTA_WIDTH) for length in (context_length, 2 * context_length)]
+    best = value(context_length, "delta", SAMPLES, None)
+    return {
+        "norm_squared": built.total,
+        "trace": built.trace,
+        "risk": risks[0],
+        "risk_exponent": math.log2(risks[1] / risks[0]),
+        "log_delta": logs[0],
+        "delta_exponent": (logs[1] - logs[0]) / math.log(2),
+        "log_delta_best_width": best,
+        "delta_vacuous": best >= 0,
+    }
+
+
+def _check(point) -> None:
+    within(context_length=(2, 10**6))(point)
+    for axis, known in (("method", METHODS), ("weights", WEIGHTS)):
+        if axis in point and point[axis] not in known:
+            raise ValueError(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+
+
+_LABELS = {
+    "context_length": "context length T",
+    "risk": "bound on the chance of a wrong answer",
+    "delta_exponent": "local exponent of δ",
+    "method": "method",
+}
+
+
+def _risk_figure(weights: str, about: str) -> Line:
+    return Line(
+        title=f"The bound for parity in one pass and by a chain of thought, {about}",
+        caption=(
+            "Chance of a wrong answer by the truncated bound at 10¹² samples and C = 0.1 (above 1 it says nothing), "
+            f"with {about}. Powers of T are straight lines."
+        ),
+        source="lintilhac2026, Theorems 7 and 8",
+        labels=_LABELS,
+        where={"weights": weights},
+        x="context_length",
+        y=Mean("risk"),
+        by="method",
+        log_x=True,
+        log_y=True,
+    )
+
+
+STUDY = Study(
+    name="lintilhac2026-chain-bounds",
+    title="Parity in one pass and by a chain of thought: the bounds",
+    source="lintilhac2026, Theorems 7 and 8",
+    trial=trial,
+    points=grid(weights=list(WEIGHTS), method=list(METHODS), context_length=LENGTHS),
+    figures=(
+        _risk_figure("paper", "the paper's weights"),
+        _risk_figure("tuned", "the best weights of the same functions"),
+        Line(
+            title="The confidence that the paper inverts",
+            caption=(
+                "Local exponent of δ, the probability over training samples that the loss exceeds ¼, between T and 2T "
+                "at 10²⁴ samples and σ = 10⁻⁶. A straight line of slope 1 is an exponential in T."
+            ),
+            source="lintilhac2026, Theorem 16",
+            labels=_LABELS,
+            where={"weights": "paper"},
+            x="context_length",
+            y=Mean("delta_exponent"),
+            by="method",
+            log_x=True,
+            log_y=True,
+        ),
+    ),
+    check=_check,
+)

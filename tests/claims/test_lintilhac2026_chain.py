@@ -1,0 +1,169 @@
+"""Claim C7 on made-up readings: each part can hold, fail and stay undecided; censored searches mislead nobody."""
+
+import math
+
+import jax.random as jr
+import numpy as np
+import polars as pl
+import pytest
+
+from genscope.claims._ratios import Arm
+from genscope.claims.lintilhac2026_chain import C7, leading
+from genscope.lab.reading import Reading
+from genscope.studies.lintilhac2026_chain_bounds import LENGTHS, STUDY
+
+EMPTY = pl.DataFrame({"status": []}, schema={"status": pl.String})
+TRAINED = (8, 10, 12, 16, 20)
+SPREAD = (-0.05, 0.0, 0.05)
+
+
+def bounds(one_pass, chain):
+    """Rows whose exponents are given as functions of T, alike in both readings."""
+    return [
+        {
+            "status": "ok",
+            "weights": weights,
+            "method": method,
+            "context_length": length,
+            "risk_exponent": exponent(length),
+            "delta_exponent": exponent(length),
+        }
+        for weights in ("paper", "tuned")
+        for method, exponent in (("one-pass", one_pass), ("chain", chain))
+        for length in LENGTHS
+    ]
+
+
+def training(one_pass, chain, lengths=TRAINED, reached=lambda method, length: True):
+    return [
+        {
+            "status": "ok",
+            "method": method,
+            "target": target,
+            "context_length": length,
+            "samples": samples(length) * math.exp(noise),
+            "reached": reached(method, length),
+        }
+        for target in ("all", "half")
+        for method, samples in (("one-pass", one_pass), ("chain", chain))
+        for length in lengths
+        for noise in SPREAD
+    ]
+
+
+def parts(arithmetic, trained):
+    """The eight decisions: risk, delta, all bits, half the bits, each for one pass and for the chain."""
+    frames = [pl.DataFrame(rows) if rows else EMPTY for rows in (arithmetic, trained)]
+    return [part.decision for part in C7.decide([Reading(frame, (), 0) for frame in frames])]
+
+
+EXPONENTIAL = bounds(lambda length: 0.1 * length, lambda length: 1.0)
+LEARNED = training(lambda length: 2.0**length, lambda length: 10 * length**0.5)
+
+
+def test_the_claim_as_it_is_made_holds():
+    assert parts(EXPONENTIAL, LEARNED) == ["holds"] * 8
+    line = training(lambda length: 2.0**length, lambda length: 10 * length)
+    assert parts(EXPONENTIAL, line)[5] == "undecided"  # no interval around 1 lies below it
+
+
+@pytest.mark.parametrize(
+    ("one_pass", "decision"),
+    [
+        (lambda length: 2 * math.log(length), "holds"),  # T^log T
+        (lambda length: 2.0, "fails"),
+        (lambda length: 2 - 1 / length, "fails"),  # rises, and levels off
+        (lambda length: 3 * math.log(length) - 0.01 * (length == 64), "holds"),
+        (lambda length: 3 * math.log(length) - 10 * (length == 64), "fails"),  # one fall
+    ],
+)
+def test_exponents_of_one_pass(one_pass, decision):
+    assert parts(bounds(one_pass, lambda length: 1.0), LEARNED)[:4] == [decision, "holds"] * 2
+
+
+def test_the_chain_may_not_grow_faster_than_a_line():
+    assert parts(bounds(lambda length: length, lambda length: 4 / 3), LEARNED)[:4] == ["holds", "fails"] * 2
+    assert parts(bounds(lambda length: length, lambda length: 0.5), LEARNED)[:4] == ["holds", "holds"] * 2
+
+
+def test_our_own_bounds_fail_the_claim():
+    """The chain's norm grows with T, so neither reading is linear; risk is polynomial in one pass."""
+    rows = [{"status": "ok", **point, **STUDY.trial(jr.key(0), **point)} for point in STUDY.points]
+    assert parts(rows, [])[:4] == ["fails", "fails", "holds", "fails"]
+
+
+def test_powers_in_training_do_not_hold():
+    """The planted fault: one pass like T^5 has no curvature, the chain like T² is no line."""
+    found = parts(EXPONENTIAL, training(lambda length: length**5, lambda length: length**2))
+    assert found[4:] == ["undecided", "fails"] * 2
+
+
+def test_one_pass_that_grows_like_a_root_fails():
+    found = parts(EXPONENTIAL, training(lambda length: 100 * length**0.5, lambda length: 10 * length**0.5))
+    assert found[4:] == ["fails", "holds"] * 2
+    falling = parts(EXPONENTIAL, training(lambda length: length ** (10 / math.log(length)), lambda length: 10.0))
+    assert falling[4:] == ["fails", "holds"] * 2
+
+
+def test_few_runs_decide_nothing():
+    assert parts(EXPONENTIAL, [])[4:] == ["undecided"] * 4
+    assert parts([], LEARNED)[:4] == ["undecided"] * 4
+    assert parts(EXPONENTIAL[1:], LEARNED)[0] == "undecided"  # a length is missing
+    short = [row for row in LEARNED if row["context_length"] <= 10]
+    assert parts(EXPONENTIAL, short)[4] == "undecided"
+    one_each = LEARNED[:: len(SPREAD)]
+    three = [row for row in one_each if row["context_length"] <= 12]
+    assert parts(EXPONENTIAL, three)[4] == "undecided"  # a parabola through three points
+
+
+def test_censored_searches_count_on_their_side_only():
+    """Beyond the ladder at the largest T a true count would bend the curve more; in the middle, less."""
+    at_last, in_the_middle = (
+        training(
+            lambda length: 2.0**length,
+            lambda length: 10 * length,
+            reached=lambda method, length, at=at: method == "chain" or length != at,
+        )
+        for at in (20, 12)
+    )
+    assert parts(EXPONENTIAL, at_last)[4] == "holds"
+    assert parts(EXPONENTIAL, in_the_middle)[4] == "undecided"
+    chain = training(
+        lambda length: 2.0**length,
+        lambda length: 10 * length**0.5,
+        reached=lambda method, length: method != "chain" or length != 20,
+    )
+    assert parts(EXPONENTIAL, chain)[5] == "undecided"
+
+
+def test_coefficients_against_polyfit():
+    generator = np.random.default_rng(1)
+    arms = {length: Arm(generator.normal(size=3), False) for length in TRAINED}
+    x = np.repeat(np.log(TRAINED), 3)
+    y = np.concatenate([arm.logs for arm in arms.values()])
+    for order in (1, 2):
+        found = leading(arms, order)
+        assert found is not None
+        assert found.value == pytest.approx(np.polyfit(x, y, order)[0])
+        assert sum(found.weights.values()) == pytest.approx(0, abs=1e-9)
+        assert sum(found.weights[n] * arms[n].logs.mean() for n in arms) == pytest.approx(found.value)
+    curvature = leading(arms, 2)
+    assert curvature is not None
+    assert curvature.weights[8] > 0 > curvature.weights[12]
+    assert curvature.weights[20] > 0
+
+
+def test_intervals_cover():
+    """500 made-up studies, 98.75 % each: fewer than 475 covered would have probability below 1e-9."""
+    generator = np.random.default_rng(2)
+    covered = biased = 0
+    for _ in range(500):
+        arms = {n: Arm(2 * math.log(n) + 0.4 * generator.normal(size=3), False) for n in TRAINED}
+        found = leading(arms, 1)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= 2 <= found.high
+        biased += found.low <= 3.5 <= found.high
+    assert covered >= 475
+    assert biased < 475  # the planted error
