@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
-from genscope.fourier import points
+from genscope.fourier import points, random_function
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.tasks import Batch, WalshSum
@@ -60,7 +60,8 @@ def train(
             f"got {sample_size=} and {steps=}: a batch holds {BATCH} strings, and training takes at least one epoch. "
             "Give more."
         )
-    task = WalshSum.draw(stream(key, "task"), context_length=context_length, degree=degree, sparsity=sparsity)
+    # Drawn by NumPy, so that not every class of functions compiles a draw of its own.
+    task = WalshSum.of(random_function(stream(key, "task"), dim=context_length, degree=degree, sparsity=sparsity))
     sample = draw(task, stream(key, "sample"), sample_size)
     start = initial_model(stream(key, "init"), context_length, scale)
     fit = train_epochs(

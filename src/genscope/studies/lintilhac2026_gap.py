@@ -102,7 +102,7 @@ STUDY = Study(
     seeds=5,
     budgets={
         "quick": Plan(
-            grid(context_length=[10], sample_size=[256], degree=[1, 2, 3], sparsity=[2, 5], steps=[4_000]), seeds=5
+            grid(context_length=[10], sample_size=[256], degree=[1, 2, 3], sparsity=[2, 8], steps=[4_000]), seeds=5
         ),
         "paper": Plan(
             grid(
