@@ -18,7 +18,20 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli import _construct_tokens, bound, checkpoint, construct, export, probe, report, reproduce, run, store
+from genscope.cli import (
+    _construct_fourier,
+    _construct_tokens,
+    bound,
+    certify,
+    checkpoint,
+    construct,
+    export,
+    probe,
+    report,
+    reproduce,
+    run,
+    store,
+)
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
 from genscope.cli._modes import with_modes
@@ -28,13 +41,15 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "run": run.run,
     "reproduce": reproduce.reproduce,
     "construct": construct.construct,
+    "certify": certify.certify,
     "checkpoint": checkpoint.checkpoint,
     "probe": probe.probe,
     "report": report.report,
     "export": export.export,
 }
 MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "construct": ("expression", _construct_tokens.MODES),  # the mode that needs no name, and the others
+    # the mode that needs no name, and the others
+    "construct": ("expression", _construct_tokens.MODES | _construct_fourier.MODES),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "store": ("Move results between databases.", {"copy": store.copy}),

@@ -17,7 +17,7 @@ from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_PO
 from genscope.constructions.fourier_construction import FourierConstruction, Scales
 
 Objective = Literal["norm", "trace", "product"]
-Monomials = tuple[Float[np.ndarray, "_"], Float[np.ndarray, "_ 3"]]  # logarithms of coefficients; powers
+Monomials = tuple[Float[np.ndarray, " _"], Float[np.ndarray, "_ 3"]]  # logarithms of coefficients; powers
 
 
 def balance(construction: FourierConstruction, objective: Objective = "product") -> FourierConstruction:

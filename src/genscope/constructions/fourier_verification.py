@@ -21,8 +21,9 @@ from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.precision import float64
 
 EXHAUSTIVE = 16  # bits
-_SAMPLES = 2**12
-_BLOCK = 2**12  # inputs at a time
+_SAMPLES, _FEWEST = 2**12, 16  # inputs
+_WORK = 2**33  # multiplications of all tokens with one matrix
+_NUMBERS = 2**24  # attention weights of a block of inputs
 
 
 def verify_fourier(construction: FourierConstruction, *, key: Key[Array, ""]) -> Verdict:
@@ -40,10 +41,9 @@ def verify_fourier(construction: FourierConstruction, *, key: Key[Array, ""]) ->
 
 def outputs(model: FourierTransformer, inputs: Bool[np.ndarray, "inputs T"]) -> Float[np.ndarray, " inputs"]:
     """The model on many inputs, in float64."""
+    size = max(1, min(_SAMPLES, _NUMBERS // model.positions**2))
     with float64():
-        blocks = [
-            np.asarray(_batched(model, jnp.asarray(inputs[i : i + _BLOCK]))) for i in range(0, len(inputs), _BLOCK)
-        ]
+        blocks = [np.asarray(_batched(model, jnp.asarray(inputs[i : i + size]))) for i in range(0, len(inputs), size)]
     return np.concatenate(blocks)
 
 
@@ -53,11 +53,14 @@ def _batched(model: FourierTransformer, x: Bool[Array, "inputs T"]) -> Float[Arr
 
 
 def _hard_inputs(function: WalshFunction, key: Key[Array, ""]) -> Bool[np.ndarray, "inputs T"]:
+    """As many random inputs as hard ones, and the two constant ones; fewer where the network is large."""
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
-    random = rng.random((_SAMPLES, function.dim)) < rng.random((_SAMPLES, 1))
-    hard = [np.zeros((1, function.dim), bool), np.ones((1, function.dim), bool)]
-    for support in function.supports:
-        others = np.ones(function.dim, bool)
-        others[list(support)] = False
-        hard += [random[: len(support) + 1] & ~others, random[: len(support) + 1] | others]
-    return np.concatenate([random, *hard])
+    size = (max(_FEWEST, min(_SAMPLES, _WORK // function.dim**3)), function.dim)
+    random, patterns = (rng.random(size) < rng.random((size[0], 1)) for _ in range(2))
+    member = np.zeros((max(1, len(function.supports)), function.dim), bool)
+    for row, support in zip(member, function.supports, strict=False):
+        row[list(support)] = True
+    turn = np.arange(size[0])
+    others = (turn // len(member) % 2 == 1)[:, None]  # every component meets zeros, then ones
+    hard = np.where(member[turn % len(member)], patterns, others)
+    return np.concatenate([random, hard, np.zeros((1, function.dim), bool), np.ones((1, function.dim), bool)])

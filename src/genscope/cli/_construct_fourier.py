@@ -1,0 +1,195 @@
+"""`genscope construct fourier`: a Transformer for a sum of Fourier components, verified, with its norms and trace.
+
+Source: product.md, Section 2; lintilhac2026, Appendix B, Theorems 10, 13 and 14.
+Departures: None.
+Guarantee: that of `constructions.verify_fourier`; a model that does not verify is not written. Norms are exact, the
+trace where there are few enough different inputs, with a standard error otherwise.
+"""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genscope.cli._errors import complain
+from genscope.cli._options import AsJson
+
+LONGEST = 512  # bits: a second or two of verification per hundred
+SEEDS = 2**32
+
+
+class Variant(StrEnum):
+    """The paper's weights in two parameterisations, and ours."""
+
+    full = "full"
+    minimal = "minimal"
+    tuned = "tuned"
+
+
+class Signed(StrEnum):
+    """Where negative coefficients go."""
+
+    two_heads = "two-heads"
+    one_token = "one-token"
+
+
+def fourier(
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components",
+            metavar="LIST",
+            help="Bits and coefficient of each, as '0,1:0.6;2,3:0.8'; ':0.5' is a constant.",
+        ),
+    ],
+    context_length: Annotated[int, typer.Option("--context-length", metavar="T", help="Number of bits.")],
+    variant: Annotated[
+        Variant, typer.Option("--variant", help="The paper's weights with all or few parameters, or rescaled ones.")
+    ] = Variant.full,
+    inactive: Annotated[
+        float | None,
+        typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
+    ] = None,
+    signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = Signed.two_heads,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Build a Transformer for a sum of parities, with its squared norm and the trace of its Hessian.
+
+    A component is 1 where its bits have an even number of ones, else 0. Up to 16 bits every input is checked.
+
+    Example: genscope construct fourier --components "0,1:0.6;2,3:0.8" --context-length 6
+    """
+    if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
+        raise ValueError(
+            f"construct fourier got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
+            f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
+        )
+    terms, constant = parse_components(components, context_length)
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    import jax.random as jr
+
+    from genscope.cli._output import print_json
+    from genscope.constructions import fourier_components, verify_fourier
+    from genscope.fourier.walsh import WalshFunction
+    from genscope.random import stream
+
+    function = WalshFunction(context_length, tuple(terms), tuple(terms.values()), "phi", constant)
+    key = jr.key(seed)
+    built = fourier_components(
+        function,
+        variant=variant.value,
+        inactive=inactive,
+        signed="two_heads" if signed is Signed.two_heads else "one_token",
+        key=stream(key, "trace"),
+    )
+    verdict = verify_fourier(built, key=stream(key, "inputs"))
+    facts = _facts(built, verdict, function, variant.value)
+    if out is not None and verdict.verified:
+        from genscope.models.file import save
+
+        save(built.model, out)
+        facts["file"] = str(out)
+    print_json(facts) if as_json else _tell(facts)
+    if not verdict.verified:
+        complain(
+            f"these weights do not compute the function: largest error {verdict.max_error:.2g}, promised "
+            f"{built.error:.2g}. Coefficients of very different sizes round each other off: drop the smallest."
+        )
+        raise typer.Exit(1)
+
+
+MODES = {"fourier": fourier}
+
+
+def parse_components(text: str, context_length: int) -> tuple[dict[tuple[int, ...], float], float]:
+    """Supports with their coefficients, and the constant.
+
+    >>> parse_components("0,1:0.6; 3:-2; :0.5", 4)
+    ({(0, 1): 0.6, (3,): -2.0}, 0.5)
+    """
+    terms: dict[tuple[int, ...], float] = {}
+    place = 0
+    for part in text.split(";"):
+        where = f"construct fourier got --components with {part!r} at character {place}"
+        place += len(part) + 1
+        bits, colon, number = part.partition(":")
+        names = [name.strip() for name in bits.split(",")] if bits.strip() else []
+        if not colon or not all(re.fullmatch("[0-9]{1,9}", name) for name in names):
+            raise ValueError(
+                f"{where}: a component is a list of bits and a coefficient, as in 0,1:0.6, and components are "
+                "separated by semicolons. Write it so."
+            )
+        support = tuple(sorted(map(int, names)))
+        if len(set(support)) < len(support) or any(bit >= context_length for bit in support):
+            raise ValueError(
+                f"{where}: its bits are distinct numbers from 0 to {context_length - 1}. Correct them, or raise "
+                "--context-length."
+            )
+        if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*", number, re.ASCII):
+            raise ValueError(f"{where}: {number!r} is no number. Write a coefficient such as 0.6 or -2e-3.")
+        coefficient = float(number)
+        if not 1e-30 <= abs(coefficient) <= 1e30:
+            raise ValueError(
+                f"{where}: coefficients lie between 1e-30 and 1e30 in absolute value. Leave out what is 0, and scale "
+                "what is not in the range."
+            )
+        if support in terms:
+            raise ValueError(f"{where}: the same bits came before. Add up the coefficients of equal sets.")
+        terms[support] = coefficient
+    return terms, terms.pop((), 0.0)
+
+
+def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, Any]:
+    plan, pairs = built.plan, zip(function.supports, function.coefficients, strict=True)
+    return {
+        "construction": "fourier",
+        "variant": variant,
+        "context_length": function.dim,
+        "components": [{"support": list(support), "coefficient": coefficient} for support, coefficient in pairs],
+        "constant": function.constant,
+        "norm_squared": built.norm_squared,
+        "trace": built.trace,
+        "trace_sem": built.trace_sem,
+        "gradient_squared": built.gradient_squared,
+        "exact": verdict.exact,
+        "verified": verdict.verified,
+        "max_error": verdict.max_error,
+        "promised_error": built.error,
+        "inputs_checked": verdict.inputs_checked,
+        "exhaustive": verdict.exhaustive,
+        "parameters": built.parameters,
+        "source": built.source,
+        "constants": {"sharpness": plan.sharpness, "degree": plan.degree, **built.scales._asdict()},
+        "file": None,
+    }
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
+    typer.echo(
+        f"{len(facts['components'])} components on {facts['context_length']} bits, weights {facts['variant']}: "
+        f"{facts['parameters']} parameters"
+    )
+    typer.echo(facts["source"])
+    typer.echo(
+        f"{'verified' if facts['verified'] else 'NOT VERIFIED'}: largest error {facts['max_error']:.2g} on {checked} "
+        f"inputs, promised {facts['promised_error']:.2g}"
+    )
+    error = f" ± {facts['trace_sem']:.2g}" if facts["trace_sem"] else ""
+    typer.echo(f"trace of the Hessian of the squared loss {facts['trace']:.6g}{error}\n")
+    norms, gradients = facts["norm_squared"], facts["gradient_squared"]
+    rows = [[name, f"{norms[name]:.6g}", f"{gradients[name]:.6g}"] for name in norms]
+    print_table("Squares by block", ["block", "norm", "mean gradient"], rows)
+    typer.echo(f"of F, {gradients['F_b']:.6g} in the row of the bit and {gradients['F_pos']:.6g} in those of positions")
+    if facts["file"] is not None:
+        typer.echo(f"model written to {facts['file']}")
