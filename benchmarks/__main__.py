@@ -9,6 +9,7 @@ from benchmarks import (
     classifier_scaling,
     classifier_step,
     construct,
+    probe,
     store,
     threshold_design,
     token_regression,
@@ -22,5 +23,6 @@ for benchmark in (
     construct,
     checkpoint,
     token_regression,
+    probe,
 ):
     benchmark.main()
