@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from genscope import lab as lab
     from genscope import measure as measure
     from genscope import models as models
+    from genscope import probe as probe
     from genscope import random as random
     from genscope import studies as studies
     from genscope import tasks as tasks
@@ -35,6 +36,7 @@ _SUBPACKAGES = (
     "lab",
     "measure",
     "models",
+    "probe",
     "random",
     "studies",
     "tasks",
