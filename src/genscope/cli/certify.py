@@ -1,0 +1,152 @@
+"""`genscope certify`: a PAC-Bayes certificate for a trained model whose weights are drawn anew for each use.
+
+Source: product.md, Section 2; lintilhac2026, Section 3.
+Departures: None.
+Guarantee: that of `genscope.measure.certificate`; a certificate that says nothing new is called vacuous.
+"""
+
+import dataclasses
+import math
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genscope.cli._options import AsJson
+
+SEEDS = 2**32
+ZERO = "zero"
+
+
+class Loss(StrEnum):
+    """What is bounded."""
+
+    squared = "squared"
+    logistic = "logistic"
+    error = "error"
+
+
+def certify(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="A model file of genscope, or package.module:function that returns one."),
+    ],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE", help="Arrays x and y: .safetensors, or .npz without pickles.")
+    ],
+    prior: Annotated[
+        str,
+        typer.Option(
+            "--prior", metavar="MODEL", help="The model before it saw these data: its initialization. Or zero."
+        ),
+    ] = ZERO,
+    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the certificate.")] = 0.95,
+    clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
+    draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
+    loss: Annotated[
+        Loss, typer.Option("--loss", help="Squared; or logistic or error, of logits with labels 0 and 1.")
+    ] = Loss.squared,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", help="Of the search for good deviations.")] = 300,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of the search and of the draws.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Bound the risk of a trained model, with a proof: of the network whose weights are drawn about the trained ones.
+
+    The model's weights get deviations that suit the bound; then fresh draws measure the risk on the data, and the
+    divergence from the prior is paid. The initialization is a much better prior than zero. Vacuous means no better
+    than the best constant prediction.
+
+    Example: genscope certify trained.safetensors --data train.npz --prior initial.safetensors
+    """
+    if not (0 <= seed < SEEDS and draws >= 1 and steps >= 1 and 0 < confidence < 1 and 0 < clip < math.inf):
+        raise ValueError(
+            f"certify got --seed {seed}, --draws {draws}, --steps {steps}, --confidence {confidence:g} and --clip "
+            f"{clip:g}: a seed lies between 0 and {SEEDS - 1}, counts are at least 1, a confidence lies between 0 and "
+            "1, and the clip is a positive number. Correct the one that does not fit."
+        )
+    from genscope.cli._model_data import load_data, load_model
+    from genscope.cli._output import print_json
+
+    arrays = load_data(data)
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    start = time.perf_counter()
+    trained = _single(load_model(model))
+    before = None if prior == ZERO else _single(load_model(prior))
+    facts = {"model": model, "data": str(data), "prior": prior, "loss": loss.value, "draws": draws}
+    facts |= _certified(trained, before, arrays, loss.value, clip, draws, confidence, steps, seed)
+    facts["seconds"] = time.perf_counter() - start
+    print_json(facts) if as_json else _tell(facts)
+
+
+def _single(model: Any) -> Any:
+    """The model in float32, the precision in which networks are drawn."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(np.asarray(leaf, np.float32)) if eqx.is_inexact_array(leaf) else leaf, model
+    )
+
+
+def _certified(
+    model: Any,
+    prior: Any,
+    arrays: Any,
+    loss: str,
+    clip: float,
+    draws: int,
+    confidence: float,
+    steps: int,
+    seed: int,
+) -> dict[str, Any]:
+    import jax
+    import jax.random as jr
+
+    from genscope.cli._model_data import as_batch
+    from genscope.cli._output import console
+    from genscope.measure import certificate
+    from genscope.random import stream
+
+    say = console(stderr=True).print
+    batch, key = as_batch(model, arrays), jr.key(seed)
+    common: dict[str, Any] = {"prior": prior, "loss": loss, "clip": clip, "confidence": confidence}
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
+        say(f"deviations of the weights, by {steps} steps on the bound")
+        posterior = certificate.tuned_posterior(model, batch, steps=steps, key=stream(key, "search"), **common)
+        say(f"risk on {len(batch.x)} examples, from {draws} draws")
+        found = certificate.certify(posterior, batch, draws=draws, key=stream(key, "draws"), **common)
+    facts = dataclasses.asdict(found)
+    return {
+        "certificate": facts.pop("certificate"),
+        "empirical_risk": facts.pop("empirical_risk"),
+        "kl": facts.pop("divergence"),
+        **facts,
+        "examples": len(batch.x),
+    }
+
+
+def _tell(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    rows = [[name, f"{value:.6g}"] for name, value in facts["terms"].items()]
+    rows.append(["certificate", f"{facts['certificate']:.6g}"])
+    print_table(f"Certificate for {facts['model']} on {facts['examples']} examples", ["term", "value"], rows)
+    typer.echo(
+        f"With confidence {facts['confidence']:g} the {facts['loss']} risk, clipped at {facts['clip']:g}, is at most "
+        f"{facts['certificate']:.4g}, if:"
+    )
+    for assumption in facts["assumptions"]:
+        typer.echo(f"- {assumption}.")
+    say = "Vacuous: the" if facts["vacuous"] else "Not vacuous: the"
+    typer.echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
+    if facts["vacuous"]:
+        better = "more examples, training with weight noise (genscope.train.fit_noisy)"
+        better += ", the initialization as --prior" if facts["prior"] == ZERO else ""
+        typer.echo(f"What helps: {better}.")
+    typer.echo(f"{facts['seconds']:.1f} s")

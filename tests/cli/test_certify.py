@@ -1,0 +1,99 @@
+"""`genscope certify`: what it prints, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from genscope.measure.certificate import certify, tuned_posterior
+
+MODELS = """
+import equinox as eqx, jax, jax.numpy as jnp
+class Linear(eqx.Module):
+    weight: jax.Array
+    def __call__(self, x):
+        return self.weight @ x
+def trained(): return Linear(jnp.asarray([0.6, 0.0, -0.8, 0.0]))
+def initial(): return Linear(jnp.asarray([0.5, 0.1, -0.7, 0.1]))
+def wide(): return Linear(jnp.ones(5))
+def broken(): return 1 / 0
+"""
+KEYS = ["certificate", "empirical_risk", "kl", "terms", "confidence", "vacuous", "assumptions"]
+
+
+@pytest.fixture
+def data(directory):
+    (directory / "certify_models.py").write_text(MODELS)
+    x = np.sign(np.random.default_rng(0).normal(size=(4000, 4)))
+    np.savez(directory / "data.npz", x=x, y=x @ [0.6, 0.0, -0.8, 0.0])
+    np.savez(directory / "few.npz", x=x[:9], y=x[:9, 0])
+    return ["--data", "data.npz", "--draws", 50, "--steps", 20]
+
+
+def test_a_certificate(call_json, call, data):
+    facts = call_json("certify", "certify_models:trained", *data)
+    assert {*KEYS} <= {*facts}
+    assert facts["certificate"] == pytest.approx(sum(facts["terms"].values()))
+    assert facts["empirical_risk"] < facts["certificate"] < facts["trivial"]
+    assert facts["vacuous"] is False
+    assert facts["confidence"] == 0.95
+    assert facts["examples"] == 4000
+    assert any("means are zero" in each for each in facts["assumptions"])
+    near = call_json("certify", "certify_models:trained", *data, "--prior", "certify_models:initial")
+    assert near["kl"] < facts["kl"]
+    assert any("given model" in each for each in near["assumptions"])
+    text = call("certify", "certify_models:trained", *data).stdout
+    assert "Not vacuous" in text
+    assert "drawn anew" in text
+    again = call_json("certify", "certify_models:trained", *data)
+    assert again["certificate"] == facts["certificate"]  # one seed, one certificate
+
+
+def test_a_vacuous_one_says_so_and_what_helps(call_json, call, data):
+    few = ["certify", "certify_models:initial", *data, "--data", "few.npz"]
+    assert call_json(*few)["vacuous"] is True
+    text = call(*few).stdout
+    assert "Vacuous" in text
+    assert "more examples" in text
+    assert "--prior" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        (["--draws", 0], "counts are at least 1"),
+        (["--confidence", 1], "between 0 and 1"),
+        (["--clip", "nan"], "positive number"),
+        (["--seed", -1], "a seed lies between"),
+        (["--prior", "certify_models:wide"], "Give such a prior"),
+        (["--prior", "nothing.safetensors"], "nothing.safetensors"),
+        (["--loss", "error"], "classes are 0 and 1"),
+        (["--data", "nothing.npz"], "nothing.npz"),
+    ],
+)
+def test_refusals(refused, data, change, advice):
+    assert advice in refused("certify", "certify_models:trained", *data, *change)
+
+
+def test_a_model_that_does_not_fit_the_data(refused, data):
+    assert "refuses inputs" in refused("certify", "certify_models:wide", *data)
+
+
+def test_a_function_that_fails_is_shown_as_the_users(call, data):
+    result = call("certify", "certify_models:broken", *data, status=1)
+    assert "ZeroDivisionError" in result.stderr
+
+
+def test_the_command_is_the_library(call_json, data, directory):
+    import jax
+    import jax.random as jr
+    from certify_models import trained  # pyright: ignore[reportMissingImports]
+
+    from genscope.random import stream
+    from genscope.tasks import Batch
+
+    facts = call_json("certify", "certify_models:trained", *data)
+    arrays = np.load(directory / "data.npz")
+    batch = Batch(jax.numpy.float32(arrays["x"]), jax.numpy.float32(arrays["y"]))
+    key = jr.key(0)
+    posterior = tuned_posterior(trained(), batch, prior=None, steps=20, key=stream(key, "search"))
+    found = certify(posterior, batch, prior=None, draws=50, key=stream(key, "draws"))
+    assert facts["certificate"] == pytest.approx(found.certificate, rel=1e-6)
