@@ -10,9 +10,12 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.bounds.parity_chain import chain
+from genscope.bounds.parity_chain import chain, one_pass
+from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.parity_chain import parity_chain, step_trace, verify_chain
 from genscope.fourier import points
+from genscope.fourier.walsh import parity
+from genscope.models import file
 from genscope.precision import float64
 from tests.seeds import seed
 
@@ -128,6 +131,26 @@ def test_the_trace_is_that_of_the_hessian():
         trace = float(jnp.trace(jax.jit(jax.hessian(loss))(flat)))
     assert trace == pytest.approx(step_trace(built.model, 1), rel=1e-5)
     assert trace == pytest.approx(chain(2).trace, rel=1e-5)
+
+
+def test_one_pass_is_the_construction_of_one_component():
+    """Closed forms of two files, derived apart: a binomial mean here, sums over inputs there."""
+    for length in (2, 7, 10):
+        built, closed = fourier_components(parity(length)), one_pass(length)
+        blocks = [built.norm_squared[letter] for letter in ("A", "K", "V", "E", "b", "F", "W2", "w")]
+        assert blocks == pytest.approx([*closed.norm_squared.values()], rel=1e-12)
+        assert built.norm_squared["total"] == pytest.approx(closed.total, rel=1e-12)
+        assert built.trace == pytest.approx(closed.trace, rel=2e-6)
+
+
+def test_a_file_holds_the_network(tmp_path):
+    built = parity_chain(4, causal=True)
+    file.save(built.model, tmp_path / "chain.safetensors")
+    again = file.load(tmp_path / "chain.safetensors")
+    assert again.causal
+    assert all(
+        np.array_equal(*leaves) for leaves in zip(jax.tree.leaves(built.model), jax.tree.leaves(again), strict=True)
+    )
 
 
 def test_what_is_refused():

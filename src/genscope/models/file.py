@@ -35,6 +35,7 @@ from genscope.models import (
     encoding,
     lintilhac2026,
     mousavi2025,
+    parity_chain,
     scalar_attention,
 )
 from genscope.precision import float64
@@ -61,6 +62,7 @@ CLASSES: Mapping[str, type[eqx.Module]] = {
     "Affine": mousavi2025.Affine,
     "FourierTransformer": lintilhac2026.FourierTransformer,
     "Projection": lintilhac2026.Projection,
+    "ChainTransformer": parity_chain.ChainTransformer,
 }
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}
 
