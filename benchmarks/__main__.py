@@ -5,6 +5,7 @@ import os
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get("XLA_FLAGS", "")
 
 from benchmarks import (
+    bit_transformer,
     checkpoint,
     classifier_scaling,
     classifier_step,
@@ -24,5 +25,6 @@ for benchmark in (
     checkpoint,
     token_regression,
     probe,
+    bit_transformer,
 ):
     benchmark.main()
