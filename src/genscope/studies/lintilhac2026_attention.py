@@ -1,0 +1,233 @@
+r"""What the rows of a trained attention show: one attention layer, a curve and a sum, on sparse Fourier-Walsh targets.
+
+Source: lintilhac2026, Section 2.4 and Figure 5.
+Departures: many runs instead of one, rows read automatically (`measure.attention_rows`). Optimizer, rate and batch are
+ours: AdamW on fresh batches, until one of them has a squared error below 0.005. Rows are compared with the
+components that the trained network really has (at least 1 % of its variance, from its spectrum over all inputs), so
+that a target coefficient too small to be learned is not held against them. The arm "positions" takes the bits out of
+the scores.
+Guarantee: the spectrum is exact up to float32; errors and attention are means over 8,192 fresh inputs, influences
+over 512.
+
+Two readings of a row: by its attention, as the paper does, and by the influences of the bits on what the row adds to
+the output, which also sees the row's own bit: that bit changes the scores, so a row may compute a component of two
+bits while it looks at one of them.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from genscope.fourier import points, walsh_coefficients
+from genscope.lab import Plan, Study, grid
+from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel
+from genscope.lab.study import Point
+from genscope.measure.attention_rows import match_rows
+from genscope.models.scalar_attention import ScalarAttention
+from genscope.random import stream
+from genscope.tasks import WalshSum
+from genscope.train import online, squared
+
+SCORES = ("full", "positions")
+LARGEST = 20  # bits of which all inputs are run through the network
+CONVERGED = 0.02  # squared error on fresh inputs; the target has variance 1
+RIGHT = 0.9  # precision and recall of rows that show their components
+SHARE = 0.01  # of the learned variance: what counts as a component
+USED = 0.1  # of the largest standard deviation: what counts as a row in use
+STEPS, RATE, BATCH, SETTLED = 6000, 0.01, 256, 0.005
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1.0, weight_decay=1e-4))
+_CHUNK = 2**11  # inputs at once; their hidden units stay in the cache
+
+
+def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: int, scores: str) -> dict[str, Any]:
+    """Train one network, and read its rows."""
+    task, start = _begin(key, context_length, degree, sparsity, scores == "positions")
+    run = online(
+        start,
+        task,
+        key=stream(key, "data"),
+        loss=squared,
+        batch_size=BATCH,
+        steps=STEPS,
+        rate=RATE,
+        optimizer=OPTIMIZER,
+        predict=ScalarAttention.outputs,
+        every=250,
+        stop=lambda model, loss, accuracy: loss < SETTLED,
+    )
+    model: ScalarAttention = run.model  # pyright: ignore[reportAssignmentType]  # online returns what it was given
+    target, components = task.function(), _components(model)
+    seen, before = _seen(model, task, stream(key, "test")), _seen(start, task, stream(key, "test"))
+    error = float(seen["error"])
+    deviation = np.asarray(seen["deviation"])
+    used = np.flatnonzero(deviation >= USED * deviation.max()).tolist()
+    by_attention = match_rows(np.asarray(seen["attention"]), components, candidates=used)
+    by_influence = match_rows(np.asarray(seen["influence"]), components, candidates=used)
+    untrained = match_rows(np.asarray(before["attention"]), components)
+    owners = [row in component for row, component in zip(by_influence.rows, components, strict=True)]
+    place, height = _curve(model, seen, used)
+    order = np.argsort(-deviation, kind="stable")
+    return {
+        "converged": bool(error < CONVERGED),
+        "error": error,
+        "steps": run.steps,
+        "diverged": run.diverged,
+        "components": len(components),
+        "components_wrong": len({*components} - {*target.supports}),
+        "rows_used": len(used),
+        "precision": by_attention.precision,
+        "recall": by_attention.recall,
+        "shown": bool(min(by_attention.precision, by_attention.recall) >= RIGHT),
+        "influence_precision": by_influence.precision,
+        "influence_recall": by_influence.recall,
+        "computed": bool(min(by_influence.precision, by_influence.recall) >= RIGHT),
+        "own_bit": float(np.mean(owners)) if owners else 0.0,
+        "untrained_recall": untrained.recall,
+        "turns": _turns(height),
+        "attention": np.asarray(seen["attention"])[order],
+        "influence": np.asarray(seen["influence"])[order],
+        "relevant": np.array(target.relevant),
+        "curve_at": place,
+        "curve": height,
+    }
+
+
+@eqx.filter_jit
+def _begin(
+    key: Key[Array, ""], context_length: int, degree: int, sparsity: int, positional: bool
+) -> tuple[WalshSum, ScalarAttention]:
+    """The task and the untrained network: one program instead of one for every draw."""
+    task = WalshSum.draw(stream(key, "task"), context_length=context_length, degree=degree, sparsity=sparsity)
+    return task, ScalarAttention(context_length, positional=positional, key=stream(key, "init"))
+
+
+_outputs = eqx.filter_jit(ScalarAttention.outputs)
+
+
+def _components(model: ScalarAttention) -> list[tuple[int, ...]]:
+    """Sets that hold at least their share of the variance of the network's output, from all inputs."""
+    length = model.w_read.size
+    cube = points(length)
+    chunks = [_outputs(model, jnp.asarray(cube[i : i + _CHUNK])) for i in range(0, len(cube), _CHUNK)]
+    energy = walsh_coefficients(np.concatenate([np.asarray(chunk) for chunk in chunks])) ** 2
+    energy[0] = 0.0
+    masks = np.flatnonzero(energy >= SHARE * energy.sum()) if energy.sum() > 0 else []
+    return [tuple(i for i in range(length) if mask >> i & 1) for mask in map(int, masks)]
+
+
+@eqx.filter_jit
+def _seen(model: ScalarAttention, task: WalshSum, key: Key[Array, ""]) -> dict[str, Array]:
+    """On fresh inputs: the error; mean attention of each row, spread of what it adds, influence of each bit on that."""
+    fresh = task.sample(key, 8192)
+    x = fresh.x
+
+    def added(x: Array) -> Float[Array, "B T"]:
+        return model.curve(model.mixtures(x)) * model.w_read[None]
+
+    few = x[:512]
+    flips = jnp.eye(x.shape[1], dtype=bool)
+    changes = jax.lax.map(lambda flip: jnp.mean((added(few ^ flip[None]) - added(few)) ** 2, axis=0) / 4, flips)
+    return {
+        "error": jnp.mean((model.outputs(x) - fresh.y) ** 2),
+        "attention": jnp.mean(jax.vmap(lambda one: model.activations(one).attention)(x), axis=0),
+        "deviation": jnp.std(added(x), axis=0),
+        "influence": changes.T,
+        "low": jnp.min(model.mixtures(x), axis=0),
+        "high": jnp.max(model.mixtures(x), axis=0),
+    }
+
+
+def _curve(model: ScalarAttention, seen: dict[str, Array], used: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The curve g over the scalars that the rows in use reach, rescaled to [0, 1]."""
+    low, high = float(np.asarray(seen["low"])[used].min()), float(np.asarray(seen["high"])[used].max())
+    place = np.linspace(0, 1, 201)
+    return place, np.asarray(_heights(model, jnp.asarray(low + (high - low) * place, jnp.float32)))
+
+
+_heights = eqx.filter_jit(ScalarAttention.curve)
+
+
+def _turns(height: Float[np.ndarray, " places"]) -> int:
+    """How often the slope changes its sign, slopes below 1 % of the steepest left out."""
+    slope = np.diff(height)
+    kept = np.sign(slope[np.abs(slope) > 0.01 * np.abs(slope).max()])
+    return int((kept[1:] != kept[:-1]).sum())
+
+
+def _check(point: Point) -> None:
+    if point["scores"] not in SCORES:
+        raise ValueError(f"scores are {' or '.join(SCORES)}. Choose one of them.")
+    length, degree = int(point["context_length"]), int(point["degree"])
+    if not 1 <= degree <= length <= LARGEST:
+        raise ValueError(f"1 <= degree <= context_length <= {LARGEST}. Choose such values.")
+    if not 1 <= int(point["sparsity"]) <= 20:
+        raise ValueError("sparsity lies between 1 and 20. Choose such a value.")
+
+
+_PAPER = {"context_length": [20], "sparsity": [3]}
+
+STUDY = Study(
+    name="lintilhac2026-attention",
+    title="What the rows of a trained attention show",
+    source="lintilhac2026, Section 2.4, Figure 5",
+    trial=trial,
+    points=(
+        *grid(**_PAPER, degree=[2, 3], scores=["full"]),
+        *grid(**_PAPER, degree=[2], scores=["positions"]),
+    ),
+    seeds=60,
+    budgets={
+        "quick": Plan(grid(**_PAPER, degree=[2], scores=["full"]), seeds=12),
+        "paper": Plan(grid(**_PAPER, degree=[2, 3], scores=SCORES), seeds=200),
+    },
+    figures=(
+        Heatmap(
+            title="Rows of the attention",
+            caption=(
+                "One trained network (T = 20, three components of two bits): mean attention of each row, and the "
+                "influence of each bit on what the row adds to the output. Rows are sorted by the spread of what they "
+                "add, the most used first; the bits of the target are marked."
+            ),
+            source="lintilhac2026, Figure 5",
+            where={"degree": 2, "scores": "full", "converged": True},
+            panels=(Panel("attention", "attention"), Panel("influence", "influence on the row's output")),
+            rows="row, most used first",
+            columns="position",
+            marked="relevant",
+        ),
+        Curves(
+            title="The curve that every row applies",
+            caption=(
+                "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1]; one thin line "
+                "per run, the median bold. A parity of k bits needs k - 1 turns."
+            ),
+            source="lintilhac2026, Figure 5",
+            labels={"curve_at": "scalar a, rescaled"},
+            where={"scores": "full", "converged": True},
+            x="curve_at",
+            y=("curve",),
+            quantity="g(a)",
+            facet="degree",
+        ),
+        Line(
+            title="Runs whose rows show their components",
+            caption=(
+                "Share of converged runs in which the rows matched with the learned components have precision and "
+                "recall of at least 0.9 by their attention; 95 % intervals."
+            ),
+            source="lintilhac2026, Figure 5",
+            labels={"degree": "degree k", "shown": "share of runs"},
+            where={"converged": True},
+            x="degree",
+            y=Mean("shown"),
+            by="scores",
+        ),
+    ),
+    paired=frozenset({"scores"}),
+    check=_check,
+)

@@ -1,0 +1,80 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.fourier import WalshFunction
+from genscope.models.scalar_attention import ScalarAttention
+from genscope.studies import lintilhac2026_attention as study
+from genscope.tasks import WalshSum
+
+POINT = {"context_length": 6, "degree": 2, "sparsity": 2, "scores": "positions"}
+
+
+@pytest.fixture(scope="module")
+def record():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "STEPS", 500)
+        yield study.trial(jr.key(0), **POINT)
+
+
+def test_a_small_network_learns_and_is_read(record):
+    assert record["converged"]
+    assert record["components_wrong"] == 0
+    assert 1 <= record["components"] <= 2
+    assert record["attention"].shape == record["influence"].shape == (6, 6)
+    np.testing.assert_allclose(record["attention"].sum(axis=1), 1, atol=1e-3)  # a mean of 8,192 in float32
+    assert 0 <= record["recall"] <= record["precision"] <= 1
+    assert record["shown"] == (record["recall"] >= 0.9)
+    # Without bits in the scores a row computes what it looks at.
+    assert record["influence_recall"] >= record["recall"] > 0.5
+
+
+def test_components_are_read_off_the_whole_spectrum():
+    """A network that computes one parity by hand: row 0 looks at bits 1 and 2, the curve is |a - 1/2|."""
+    model = ScalarAttention(6, positional=True, key=jr.key(0))
+    rest = jnp.zeros(30)  # hidden units that do nothing
+    weights = {
+        "score": jnp.full((7, 7), -30.0).at[0, 1:3].set(0.0),
+        "value": jnp.zeros(7).at[-1].set(1.0),
+        "w_up": jnp.concatenate([jnp.array([1.0, -1.0]), rest]),
+        "b_up": jnp.concatenate([jnp.array([-0.5, 0.5]), rest]),
+        "w_down": jnp.concatenate([jnp.ones(2), rest]),
+        "w_read": jnp.zeros(6).at[0].set(4.0),
+    }
+    model = eqx.tree_at(lambda m: [getattr(m, name) for name in weights], model, list(weights.values()))
+    assert study._components(model) == [(1, 2)]
+    seen = study._seen(model, WalshSum.of(WalshFunction(6, ((1, 2), (3,)), (1.0, 0.0))), jr.key(1))
+    assert seen["attention"][0].tolist() == pytest.approx([0, 0.5, 0.5, 0, 0, 0], abs=1e-6)
+    # The row adds 2 or 0 by the parity of two bits: each of them has influence 1, the others none.
+    assert seen["influence"][0].tolist() == pytest.approx([0, 1, 1, 0, 0, 0], abs=1e-6)
+    assert float(seen["error"]) == pytest.approx(1.0, abs=1e-5)  # (1 + χ) against χ
+    _, height = study._curve(model, seen, [0])
+    assert study._turns(height) == 1
+
+
+def test_turns_are_counted_without_flat_parts():
+    place = np.linspace(0, 1, 201)
+    assert study._turns(np.cos(3 * np.pi * place)) == 2
+    assert study._turns(np.maximum(place, 0.5)) == 0
+    assert study._turns(np.zeros(201)) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "advice"),
+    [
+        ({"scores": "none"}, "Choose one of them"),
+        ({"degree": 7}, "Choose such values"),
+        ({"context_length": 24}, "Choose such values"),
+        ({"sparsity": 0}, "Choose such a value"),
+    ],
+)
+def test_refuses_points_without_a_trial(change, advice):
+    check = study.STUDY.check
+    assert check is not None
+    for budget in ("quick", "standard", "paper"):
+        for point in study.STUDY.plan(budget).points:
+            check(point)
+    with pytest.raises(ValueError, match=advice):
+        check(POINT | change)
