@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.measure.certificate import certify
+from genscope.measure import certify
 from genscope.random import stream
 from genscope.tasks import Batch
 from genscope.train import Posterior, fit_noisy, squared
@@ -34,10 +34,10 @@ def network(key=None) -> Perceptron:
     return Perceptron(hidden / 10**0.5, output / 4)
 
 
-def main() -> None:
+def main(size: int = 20_000, steps: int = 800) -> None:
     """Train with weight noise on the bound itself, then certify."""
     key = jr.key(1)
-    x = jr.bernoulli(stream(key, "x"), 0.5, (20_000, 10)).astype(jnp.float32)
+    x = jr.bernoulli(stream(key, "x"), 0.5, (size, 10)).astype(jnp.float32)
     data = Batch(x, jnp.sign(1.5 - x[:, :3].sum(axis=1)))  # the vote of three bits
     start = network()
     fit = fit_noisy(
@@ -46,7 +46,7 @@ def main() -> None:
         data.y,
         prior=start,
         loss=squared,
-        steps=800,
+        steps=steps,
         rate=1e-2,
         key=stream(key, "training"),
     )

@@ -51,18 +51,18 @@ def exact_model():
 
 
 def test_the_number_follows_from_the_draws(regression, exact_model):
-    posterior = Posterior.around(exact_model, 0.05)
-    found = certify(posterior, regression, prior=None, key=jr.key(5), draws=64, examples=100, clip=0.5)
+    posterior = Posterior.around(exact_model, 0.05, by_weight=True)
+    found = certify(posterior, regression, prior=None, key=jr.key(5), draws=200, examples=32, clip=0.5)
     risks = []
-    for number in range(64):
+    for number in range(200):
         own = jr.fold_in(jr.key(5), number)
-        index = np.asarray(jr.randint(stream(own, "examples"), (100,), 0, 20_000))
+        index = np.asarray(jr.randint(stream(own, "examples"), (32,), 0, 20_000))
         drawn = posterior.draw(stream(own, "weights"))
         predictions = np.asarray(regression.x)[index] @ np.asarray(drawn.weight) + float(drawn.bias)
         risks.append(np.minimum((predictions - np.asarray(regression.y)[index]) ** 2, 0.5).mean())
     expected = randomised.empirical(
         drawn_risk=float(np.mean(risks)),
-        draws=64,
+        draws=200,
         divergence=grid_divergence(posterior, None)[0],
         clip=0.5,
         samples=20_000,
@@ -92,9 +92,11 @@ def test_the_divergence_takes_the_best_of_the_grid(exact_model):
 
 def test_tuned_deviations_make_a_better_certificate(regression, exact_model):
     given = {"prior": None, "clip": 1.0, "loss": "squared"}
-    plain = certify(Posterior.around(exact_model, 0.01, by_weight=True), regression, key=jr.key(1), draws=200, **given)
+    plain = certify(
+        Posterior.around(exact_model, 0.01, by_weight=True), regression, key=jr.key(1), draws=200, examples=32, **given
+    )
     tuned = tuned_posterior(exact_model, regression, key=jr.key(2), steps=200, **given)
-    better = certify(tuned, regression, key=jr.key(1), draws=200, **given)
+    better = certify(tuned, regression, key=jr.key(1), draws=200, examples=32, **given)
     assert better.certificate < plain.certificate < better.trivial
     np.testing.assert_array_equal(tuned.mean.weight, exact_model.weight)
 
@@ -114,15 +116,15 @@ def test_training_on_the_bound_finds_the_target_and_certifies_it(regression):
     )
     assert not fit.diverged
     assert fit.bounds[-50:].mean() < 0.2 * fit.bounds[:50].mean()
-    found = certify(fit.posterior, regression, prior=start, key=jr.key(4), draws=200)
+    found = certify(fit.posterior, regression, prior=start, key=jr.key(4), draws=200, examples=32)
     assert found.certificate < 0.1 < found.trivial
     spread = np.asarray(fit.posterior.deviation.weight)
     assert spread.min() > 0
 
 
 def test_what_is_no_number_counts_as_the_clip(regression):
-    broken = Posterior.around(Linear(jnp.full(6, 1e30), jnp.zeros(())), 1e25)
-    found = certify(broken, regression, prior=None, key=jr.key(0), draws=8, clip=2.0)
+    broken = Posterior.around(Linear(jnp.full(6, 1e30), jnp.zeros(())), 1e25, by_weight=True)
+    found = certify(broken, regression, prior=None, key=jr.key(0), draws=200, examples=32, clip=2.0)
     assert found.certificate == 2.0
     assert found.vacuous
     logarithm = certify(

@@ -1,4 +1,4 @@
-"""Bounds for tilings: the table of the specification from built weights, and what points may be."""
+"""Bounds for tilings from built weights, certificates of trained networks, and what points may be."""
 
 import tomllib
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import jax.random as jr
 import pytest
 
-from genscope.studies import lintilhac2026_tilings
+from genscope.studies import lintilhac2026_certificate, lintilhac2026_tilings
 from genscope.studies.lintilhac2026_tilings import STUDY, trial
 
 GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "lintilhac2026_bounds.toml").read_text())["tiling"]
@@ -46,3 +46,27 @@ def test_the_quick_budget_holds_what_decides():
     quick = STUDY.plan("quick").points
     assert {"bound": "tuned", "context_length": 64, "degree": 2, "constant": 0.1, "sample_size": 10**8} in quick
     assert {point["bound"] for point in quick} == {*lintilhac2026_tilings.BOUNDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", lintilhac2026_certificate.LEARNERS)
+def test_a_certificate_is_above_the_risk_and_below_a_constant(learner):
+    """One function of degree 1 on 6 bits; a certificate fails once in 20 times, and these are far from it."""
+    point = {"network": "small", "context_length": 6, "degree": 1, "sparsity": 2, "sample_size": 32_768, "steps": 200}
+    found = lintilhac2026_certificate.trial(jr.key(1), learner=learner, **point)
+    assert found["reached"]
+    assert found["risk"] - 4 * found["risk_sem"] < found["certificate"] < found["trivial"]
+    assert found["vacuous"] is False
+
+
+@pytest.mark.parametrize(
+    ("point", "advice"),
+    [
+        ({"learner": "lazy"}, "learner is one of plain, noisy, split"),
+        ({"network": "huge"}, "network is one of"),
+        ({"sample_size": 100}, "sample_size lies between"),
+    ],
+)
+def test_points_that_no_certificate_can_have_are_refused(point, advice):
+    with pytest.raises(ValueError, match=advice):
+        lintilhac2026_certificate.STUDY.check(point)

@@ -85,7 +85,7 @@ def certify(
     risks = drawn_risks(posterior, batch, key, loss=loss, clip=clip, draws=draws, examples=examples, predict=predict)
     trivial = constant_risk(np.asarray(batch.y), loss=loss, clip=clip)
     bound = empirical(
-        drawn_risk=float(np.asarray(risks, np.float64).mean()),
+        drawn_risk=float(risks.mean()),
         draws=draws,
         divergence=divergence,
         clip=clip,
@@ -190,7 +190,6 @@ def constant_risk(y: np.ndarray, *, loss: str, clip: float) -> float:
     return float(min(risks))
 
 
-@eqx.filter_jit
 def drawn_risks(
     posterior: Posterior,
     batch: Batch,
@@ -201,15 +200,29 @@ def drawn_risks(
     draws: int = 1000,
     examples: int = 256,
     predict: Predict = by_example,
-) -> Float[Array, " draws"]:
+) -> Float[np.ndarray, " draws"]:
     """Clipped risk of each of the drawn predictors on `examples` random examples of the batch, with replacement."""
+    drawn = _drawn_risks(posterior, batch, key, jnp.float32(clip), LOSSES[loss], draws, examples, predict)
+    return np.asarray(drawn, np.float64)
 
+
+@eqx.filter_jit
+def _drawn_risks(
+    posterior: Posterior,
+    batch: Batch,
+    key: Key[Array, ""],
+    clip: Float[Array, ""],
+    losses: Losses,
+    draws: int,
+    examples: int,
+    predict: Predict,
+) -> Float[Array, " draws"]:
     def risk(number: Array) -> Array:
         own = jr.fold_in(key, number)
         index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.x))
         predictions = predict(posterior.draw(stream(own, "weights")), batch.x[index])
         labels = batch.y[index].astype(predictions.dtype)
-        each = LOSSES[loss](predictions, labels).reshape(examples, -1).mean(axis=1)
+        each = losses(predictions, labels).reshape(examples, -1).mean(axis=1).astype(clip.dtype)
         return jnp.where(each <= clip, each, clip).mean()  # what is no number counts as the clip
 
     return jax.lax.map(risk, jnp.arange(draws))

@@ -11,7 +11,6 @@ Guarantee: that of `measure.certificate`, per trial at confidence 0.95; a networ
 
 from typing import Any
 
-import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
@@ -92,7 +91,7 @@ def trial(
     )
     fresh = task.sample(stream(key, "test"), FIRST)
     risks = drawn_risks(fit.posterior, fresh, stream(key, "test draws"), clip=CLIP, predict=BitTransformer.outputs)
-    risk = Estimate.of(np.asarray(risks, float))
+    risk = Estimate.of(risks)
     return facts | {
         "certificate": found.certificate,
         "empirical_risk": found.empirical_risk,
