@@ -223,7 +223,7 @@ STUDY = Study(
     points=_points([8, 10, 12, 16, 20]),
     seeds=3,
     budgets={
-        "quick": Plan(_points([8, 10, 12])),
+        "quick": Plan(_points([8, 12])),
         "paper": Plan(_points([8, 10, 12, 16, 20, 24]), seeds=8),
     },
     figures=(_figure("all", "all bits"), _figure("half", "a random half of the bits")),
