@@ -7,7 +7,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import jaxtyping
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -25,8 +24,8 @@ _OWN_CACHE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", tempfile.mkdtemp(prefix="genscope-tests-"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
-importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
-jaxtyping.install_import_hook("genscope", "tests.typechecker.checked")
+typechecker = importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
+typechecker.install()
 
 # The same examples every time, unless fresh ones are asked for; a busy machine is not a failure.
 settings.register_profile(

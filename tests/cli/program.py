@@ -1,12 +1,18 @@
 """The program as a process, and the file of studies that it is given."""
 
+import functools
 import subprocess
 import sys
 from pathlib import Path
 
+import typer.main
+import typer.testing
 from typer.testing import CliRunner, Result
 
 from genscope.cli._app import app
+
+# The runner reads the signatures of all commands before every call, which takes longer than most calls.
+typer.testing._get_command = functools.cache(typer.main.get_command)
 
 TOYS = Path(__file__).with_name("study_file.py")
 
