@@ -6,6 +6,7 @@ from genscope.bounds._base import Bound as Bound
 from genscope.bounds._heads import Refine as Refine
 from genscope.bounds.attention import head as head
 from genscope.bounds.attention import heads as heads
+from genscope.bounds.binary_kl import kl_inverse as kl_inverse
 from genscope.bounds.covering import linear_cover as linear_cover
 from genscope.bounds.covering import matrix_cover as matrix_cover
 from genscope.bounds.covering import zhang_cover as zhang_cover
@@ -20,6 +21,8 @@ from genscope.bounds.layers import deep as deep
 from genscope.bounds.packing import packing as packing
 from genscope.bounds.packing import packing_l1 as packing_l1
 from genscope.bounds.parity_chain import parity_chain as parity_chain
+from genscope.bounds.randomised import alquier as alquier
+from genscope.bounds.randomised import seeger as seeger
 from genscope.bounds.recurrent import interpolation_norm as interpolation_norm
 from genscope.bounds.recurrent import rnn_cover as rnn_cover
 from genscope.bounds.recurrent import rnn_min_norm_lower as rnn_min_norm_lower

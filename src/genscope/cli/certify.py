@@ -111,11 +111,14 @@ def _certified(
     from genscope.cli._model_data import as_batch
     from genscope.cli._output import console
     from genscope.measure import certificate
+    from genscope.models.bit_transformer import BitTransformer
     from genscope.random import stream
+    from genscope.train.fit import by_example
 
     say = console(stderr=True).print
     batch, key = as_batch(model, arrays), jr.key(seed)
-    common: dict[str, Any] = {"prior": prior, "loss": loss, "clip": clip, "confidence": confidence}
+    predict = BitTransformer.outputs if isinstance(model, BitTransformer) else by_example  # its exact fast form
+    common: dict[str, Any] = {"prior": prior, "loss": loss, "clip": clip, "confidence": confidence, "predict": predict}
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
         say(f"deviations of the weights, by {steps} steps on the bound")
         posterior = certificate.tuned_posterior(model, batch, steps=steps, key=stream(key, "search"), **common)
@@ -148,5 +151,6 @@ def _tell(facts: dict[str, Any]) -> None:
     if facts["vacuous"]:
         better = "more examples, training with weight noise (genscope.train.fit_noisy)"
         better += ", the initialization as --prior" if facts["prior"] == ZERO else ""
+        better += ", a larger --clip" if facts["empirical_risk"] > facts["clip"] / 2 else ""
         typer.echo(f"What helps: {better}.")
     typer.echo(f"{facts['seconds']:.1f} s")

@@ -234,8 +234,8 @@ def _assumptions(prior: PyTree | None, loss: str, clip: float) -> tuple[str, ...
         "the examples are independent draws from one law, and the risk is under that law",
         f"the prior's means are {centre}; its deviations come from a grid that was fixed in advance",
         "weights are drawn anew for every prediction: nothing is said of the network with the mean weights",
-        f"the loss is {loss}, and a loss above {clip:g} counts as {clip:g}",
-        "the draws were made after the posterior was fixed",
+        f"the loss is {loss}, and a loss above {clip:g} counts as {clip:g}; both were settled without the sample",
+        "the draws were made after the posterior was fixed, by a seed that was not chosen for its result",
     )
 
 
