@@ -106,3 +106,22 @@ def test_requests_that_make_no_sense(options, advice):
 def test_an_expression_needs_its_bits():
     with pytest.raises(ValueError, match="Give at least 6 bits"):
         probe(parse("x5"), 3)
+
+
+def test_a_function_of_few_bits_is_read_by_its_own_table():
+    """Three ANDs of four bits among 64: 4095 components of twelve bits, too many to recover."""
+
+    def f(x):
+        return x[:, :4].all(axis=1) | x[:, 20:24].all(axis=1) | x[:, 60:].all(axis=1)
+
+    found = probe(f, 64, queries=200_000)
+    assert (found.degree, found.sparsity, found.exact) == (12, 4095, False)
+    assert found.relevant == (*range(4), *range(20, 24), *range(60, 64))
+    assert found.queries <= 200_000
+    assert found.confidence == 0.99
+
+
+def test_a_rare_value_near_the_ends_is_no_constant():
+    """AND of 30 bits is 0 at every random input, and 1 at the input of ones."""
+    found = probe(lambda x: x[:, :30].all(axis=1), 40, queries=100_000)
+    assert found.sparsity is None

@@ -16,6 +16,8 @@ from jaxtyping import Float64
 from genscope.probe.oracle import Oracle
 from genscope.probe.verdict import check_confidence
 
+SPARSITY_BOUND = 32  # where the caller knows none
+
 
 @dataclass(frozen=True)
 class Influences:
@@ -27,16 +29,22 @@ class Influences:
     queries: int
 
 
+def flips_needed(dim: int, confidence: float, sparsity_bound: int = SPARSITY_BOUND) -> int:
+    """Queries of `influences`: every bit is flipped at `sparsity_bound` log(dim / (1 - confidence)) inputs."""
+    return (dim + 1) * max(2, math.ceil(sparsity_bound * math.log(dim / (1 - confidence))))
+
+
 def influences(
-    oracle: Oracle, *, rng: np.random.Generator, confidence: float = 0.99, sparsity_bound: int = 32
+    oracle: Oracle, *, rng: np.random.Generator, confidence: float = 0.99, sparsity_bound: int = SPARSITY_BOUND
 ) -> Influences | None:
-    """Flip every bit at `sparsity_bound` log(dim / (1 - confidence)) random inputs; None if that is too many."""
+    """Flip every bit at random inputs; None if the queries do not suffice."""
     check_confidence(confidence)
     if sparsity_bound < 1:
         raise ValueError(f"influences got {sparsity_bound=}: a function has some component. Give 1 or more.")
-    samples = max(2, math.ceil(sparsity_bound * math.log(oracle.dim / (1 - confidence))))
-    if samples * (oracle.dim + 1) > oracle.left:
+    needed = flips_needed(oracle.dim, confidence, sparsity_bound)
+    if needed > oracle.left:
         return None
+    samples = needed // (oracle.dim + 1)
     before = oracle.queries
     x = rng.integers(0, 2, (samples, oracle.dim), dtype=np.int8).astype(bool)
     here = oracle(x)

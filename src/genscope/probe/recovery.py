@@ -92,7 +92,7 @@ def recover(
                 noise = max(noise, float(np.median(np.abs(_less(restriction, found).buckets[0]))) / 0.6745)
             rounds.append(_Round(add_shifts(oracle, restriction), noise))
             peeled = _peel(rounds, found, oracle.resolution)
-            least = rows + 1 if peeled == found else _FEWEST_ROWS
+            least = rows + 2 if peeled == found else _FEWEST_ROWS
             found, agreement = peeled, None
             if not dense:
                 continue

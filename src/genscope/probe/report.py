@@ -13,27 +13,25 @@ function has more components than the queries allow to find, and what is given a
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from genscope.fourier import Expression, points
-from genscope.fourier.transform import walsh_coefficients
 from genscope.fourier.walsh import WalshFunction
-from genscope.probe.agreement import Agreement
+from genscope.probe.agreement import Agreement, agree
 from genscope.probe.degree import find_degree
-from genscope.probe.influence import influences
+from genscope.probe.influence import Influences, flips_needed, influences
 from genscope.probe.oracle import LIMIT, Inputs, Oracle
 from genscope.probe.recovery import Recovery, recover
+from genscope.probe.table import Tabled, read_table
 from genscope.probe.verdict import check_confidence
 
 TABLE = 16  # bits to which the whole table is read at once
 LARGEST_TABLE = 20  # and to which it is read after all, if there are too many components to recover
 LARGEST_BITS = 10_000
-LISTED = 4096  # components of a function, the largest, if it has more
-_SIGNS_TRIED = 64
+_TRIED = 64  # inputs asked first, and asked again
 
 
 @dataclass(frozen=True)
@@ -86,111 +84,166 @@ def probe(
         )
     start = time.perf_counter()
     rng = np.random.default_rng(seed)
-    known = _known_table(target, bits, limit)
-    oracle = Oracle(target, bits, limit=limit, inputs="booleans" if isinstance(target, Expression) else inputs)
-    if known is not None:
-        facts = _from_table(*known, bits, tolerance, len(known[1]), 1e-12)
-    elif bits <= TABLE and _affords_table(oracle):
-        facts = _read_table(oracle, tolerance)
+    if isinstance(target, Expression):
+        oracle, found = Oracle(target, bits, limit=limit, inputs="booleans"), _known(target, bits, limit, tolerance)
     else:
-        facts = _recovered(oracle, rng, confidence, tolerance)
-    return Findings(**facts, seconds=time.perf_counter() - start)
+        oracle, found = Oracle(target, bits, limit=limit, inputs=inputs), None
+    if found is None and bits <= TABLE and _affords_table(oracle):
+        found = _from_table(oracle, tolerance)
+    if found is None:
+        found = _asked(oracle, rng, confidence, tolerance)
+    return replace(found, queries=found.queries or oracle.queries, seconds=time.perf_counter() - start)
 
 
-def _known_table(target: object, bits: int, limit: int) -> tuple[tuple[int, ...], np.ndarray] | None:
-    """The variables of a short expression, and its table over them: the other bits cannot matter."""
-    if not isinstance(target, Expression) or len(target.variables) > LARGEST_TABLE:
-        return None
-    if target.variables and target.variables[-1] >= bits:
+# --- The whole table -------------------------------------------------------------------------------------------------
+
+
+def _known(target: Expression, bits: int, limit: int, tolerance: float) -> Findings | None:
+    """A short expression, by its table over the variables that it mentions: no other bit can matter."""
+    variables = target.variables
+    if variables and variables[-1] >= bits:
         raise ValueError(
-            f"probe got {bits=} for an expression that mentions x{target.variables[-1]}: bits are numbered from x0. "
-            f"Give at least {target.variables[-1] + 1} bits."
+            f"probe got {bits=} for an expression that mentions x{variables[-1]}: bits are numbered from x0. "
+            f"Give at least {variables[-1] + 1} bits."
         )
-    return (target.variables, target.truth_table(target.variables)) if 2 ** len(target.variables) <= limit else None
+    if len(variables) > LARGEST_TABLE or 2 ** len(variables) > limit:
+        return None
+    tabled = read_table(target.truth_table(variables), variables, bits, resolution=1e-12, tolerance=tolerance)
+    return replace(_exact(tabled, len(variables)), queries=2 ** len(variables))
 
 
 def _affords_table(oracle: Oracle) -> bool:
-    return 2**oracle.dim + _SIGNS_TRIED <= oracle.left
+    return 2**oracle.dim + 2 * _TRIED <= oracle.left
 
 
-def _read_table(oracle: Oracle, tolerance: float) -> dict[str, Any]:
+def _from_table(oracle: Oracle, tolerance: float) -> Findings:
     values = oracle(points(oracle.dim))
     oracle.ask_again()
-    hint = _about_signs(oracle, np.random.default_rng(0), values)
-    facts = _from_table(tuple(range(oracle.dim)), values, oracle.dim, tolerance, oracle.queries, oracle.resolution)
-    return facts | {"guarantee": facts["guarantee"] + hint, "queries": oracle.queries}
+    hint = _about_signs(oracle, values)
+    bits = oracle.dim
+    tabled = read_table(values, tuple(range(bits)), bits, resolution=oracle.resolution, tolerance=tolerance)
+    exact = _exact(tabled, bits)
+    return replace(exact, guarantee=exact.guarantee + hint)
 
 
-def _from_table(
-    variables: tuple[int, ...],
-    table: np.ndarray,
-    bits: int,
-    tolerance: float,
-    queries: int,
-    resolution: float,
-) -> dict[str, Any]:
-    """All there is to know, from the values at all inputs of the variables."""
-    coefficients: Float64[np.ndarray, " sets"] = walsh_coefficients(table.astype(np.float64))
-    coefficients[np.abs(coefficients) <= resolution] = 0.0
-    order = np.argsort(np.abs(coefficients))
-    small = order[np.cumsum(coefficients[order] ** 2) <= tolerance]
-    left_out = float(np.sum(coefficients[small[small > 0]] ** 2))
-    coefficients[small[small > 0]] = 0.0
-    sets = np.flatnonzero(coefficients)
-    degree, sparsity = int(np.bitwise_count(sets).max(initial=0)), int((sets > 0).sum())
-    relevant = np.bitwise_or.reduce(sets, initial=0)
-    largest = sets[np.argsort(-np.abs(coefficients[sets]), kind="stable")][:LISTED]
-    left_out += float(np.sum(coefficients[sets] ** 2) - np.sum(coefficients[largest] ** 2))
-    function = _function({_bits_of(each, variables): float(coefficients[each]) for each in largest.tolist()}, bits)
-    close = f" The sum listed leaves out components of energy {left_out:.3g}." if left_out else ""
-    return {
-        "degree": degree,
-        "sparsity": sparsity,
-        "degree_at_least": degree,
-        "sparsity_at_least": sparsity,
-        "relevant": _bits_of(int(relevant), variables),
-        "function": function,
-        "queries": queries,
-        "confidence": 1.0,
-        "exact": True,
-        "mean_squared_error": left_out,
-        "guarantee": f"Exact: read from the values at all inputs of {len(variables)} bits.{close}",
-    }
+def _exact(tabled: Tabled, variables: int) -> Findings:
+    close = f" The sum listed leaves out components of energy {tabled.left_out:.3g}." if tabled.left_out else ""
+    guarantee = f"Exact: read from the values at all inputs of {variables} bits.{close}"
+    return _decided(tabled, 1.0, guarantee, exact=True)
 
 
-def _bits_of(number: int, variables: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(variable for place, variable in enumerate(variables) if number >> place & 1)
+def _decided(tabled: Tabled, confidence: float, guarantee: str, *, exact: bool = False) -> Findings:
+    return Findings(
+        degree=tabled.degree,
+        sparsity=tabled.sparsity,
+        degree_at_least=tabled.degree,
+        sparsity_at_least=tabled.sparsity,
+        relevant=tabled.relevant,
+        function=tabled.function,
+        queries=0,
+        seconds=0.0,
+        confidence=confidence,
+        exact=exact,
+        mean_squared_error=tabled.left_out,
+        guarantee=guarantee,
+    )
 
 
-def _recovered(oracle: Oracle, rng: np.random.Generator, confidence: float, tolerance: float) -> dict[str, Any]:
-    x = rng.integers(0, 2, (min(_SIGNS_TRIED, max(oracle.left // 4, 0)), oracle.dim), dtype=np.int8).astype(bool)
-    values = oracle(x)
+# --- Queries ---------------------------------------------------------------------------------------------------------
+
+
+def _asked(oracle: Oracle, rng: np.random.Generator, confidence: float, tolerance: float) -> Findings:
+    """Recover the components; if there are too many, read the whole table, or that of the bits that matter."""
+    values = oracle(_random_inputs(oracle, rng, min(_TRIED, max(oracle.left // 4, 0))))
     oracle.ask_again()
-    hint = _about_signs(oracle, rng, values)
-    limit = oracle.limit
-    tabled = oracle.dim <= LARGEST_TABLE and _affords_table(oracle)
+    hint = _about_signs(oracle, values)
+    limit, tabled = oracle.limit, oracle.dim <= LARGEST_TABLE and _affords_table(oracle)
     if tabled:  # a search that costs as much as the table is none
-        oracle.limit = min(limit - 2**oracle.dim - _SIGNS_TRIED, 2**oracle.dim // 4)
-    found = recover(oracle, rng=rng, confidence=confidence, tolerance=tolerance)
+        oracle.limit = min(limit - 2**oracle.dim - 2 * _TRIED, 2**oracle.dim // 4)
+    else:
+        oracle.limit -= min(oracle.left // 2, flips_needed(oracle.dim, confidence) + 2 ** (TABLE + 1))
+    found = recover(oracle, rng=rng, confidence=1 - (1 - confidence) / 2, tolerance=tolerance)
     oracle.limit = limit
-    if not found.complete and tabled and _affords_table(oracle):
-        return _read_table(oracle, tolerance)
-    oracle.ask_again()
-    facts: dict[str, Any] = {"function": found.function, "exact": False}
-    facts["mean_squared_error"] = found.agreement.mean_squared_error
     if found.complete:
         function = found.function
-        facts |= {"degree": function.degree, "sparsity": function.sparsity, "relevant": function.relevant}
-        facts |= {"degree_at_least": function.degree, "sparsity_at_least": function.sparsity, "confidence": confidence}
-        facts["guarantee"] = _promise(oracle, found.agreement, confidence, tolerance) + hint
+        sum_ = Tabled(
+            function.degree, function.sparsity, function.relevant, function, found.agreement.mean_squared_error
+        )
+        answer = _decided(sum_, confidence, _promise(oracle, found.agreement, confidence, tolerance))
+    elif tabled and _affords_table(oracle):
+        return _from_table(oracle, tolerance)
     else:
-        level = find_degree(oracle, rng=rng, confidence=confidence)
         seen = influences(oracle, rng=rng, confidence=confidence)
-        facts |= {"degree": None, "sparsity": None, "confidence": None}
-        facts |= {"degree_at_least": level.at_least, "sparsity_at_least": found.at_least}
-        facts["relevant"] = seen.relevant if seen else found.function.relevant
-        facts["guarantee"] = _excuse(oracle, found, tolerance) + hint
-    return facts | {"queries": oracle.queries}
+        answer = _of_few_bits(oracle, seen.relevant, rng, confidence) if seen and not tolerance else None
+        answer = answer or _open(oracle, found, seen, rng, confidence, tolerance)
+    oracle.ask_again()
+    return replace(answer, guarantee=answer.guarantee + hint)
+
+
+def _of_few_bits(
+    oracle: Oracle, relevant: tuple[int, ...], rng: np.random.Generator, confidence: float
+) -> Findings | None:
+    """The function by its table over the bits that were seen to matter, if it agrees with that at fresh inputs."""
+    if len(relevant) > TABLE or 2 ** len(relevant) > oracle.left // 2:
+        return None
+    x = np.zeros((2 ** len(relevant), oracle.dim), bool)
+    x[:, list(relevant)] = points(len(relevant))
+    values, place = oracle(x), 1 << np.arange(len(relevant))
+    agreement = agree(
+        oracle,
+        lambda x: values[x[:, list(relevant)] @ place],
+        rng=rng,
+        confidence=1 - (1 - confidence) / 2,
+    )
+    if not agreement.reached:
+        return None
+    tabled = read_table(values, relevant, oracle.dim, resolution=oracle.resolution)
+    return _decided(tabled, confidence, _promise(oracle, agreement, confidence, 0.0))
+
+
+def _open(
+    oracle: Oracle,
+    found: Recovery,
+    seen: Influences | None,
+    rng: np.random.Generator,
+    confidence: float,
+    tolerance: float,
+) -> Findings:
+    """No answer: lower limits that are certain, and what was found."""
+    level = find_degree(oracle, rng=rng, confidence=confidence)
+    return Findings(
+        degree=None,
+        sparsity=None,
+        degree_at_least=level.at_least,
+        sparsity_at_least=found.at_least,
+        relevant=seen.relevant if seen else found.function.relevant,
+        function=found.function,
+        queries=0,
+        seconds=0.0,
+        confidence=None,
+        exact=False,
+        mean_squared_error=found.agreement.mean_squared_error,
+        guarantee=_excuse(oracle, found, tolerance),
+    )
+
+
+def _random_inputs(oracle: Oracle, rng: np.random.Generator, size: int) -> np.ndarray:
+    return rng.integers(0, 2, (size, oracle.dim), dtype=np.int8).astype(bool)
+
+
+def _about_signs(oracle: Oracle, values: np.ndarray) -> str:
+    """A function that is constant on bits may have been written for signs."""
+    if not len(values) or (values != values[0]).any():
+        return ""
+    if not oracle.expects_signs(_random_inputs(oracle, np.random.default_rng(0), _TRIED)):
+        return ""
+    return (
+        " It is constant on the bits 0, 1 that were tried, but not on the signs 1, -1: if it was written for signs, "
+        "say inputs='signs' (on the command line, --inputs signs)."
+    )
+
+
+# --- Words -----------------------------------------------------------------------------------------------------------
 
 
 def _promise(oracle: Oracle, agreement: Agreement, confidence: float, tolerance: float) -> str:
@@ -222,21 +275,3 @@ def _excuse(oracle: Oracle, found: Recovery, tolerance: float) -> str:
         f"Cannot tell with {oracle.limit} queries{within}: the function has {more}.{close} The degree and the number "
         "of components are at least those given, and bits called relevant are. Allow more queries."
     )
-
-
-def _about_signs(oracle: Oracle, rng: np.random.Generator, values: np.ndarray) -> str:
-    """A function that is constant on bits may have been written for signs."""
-    if not len(values) or (values != values[0]).any():
-        return ""
-    x = rng.integers(0, 2, (_SIGNS_TRIED, oracle.dim), dtype=np.int8).astype(bool)
-    if not oracle.expects_signs(x):
-        return ""
-    return (
-        " It is constant on the bits 0, 1 that were tried, but not on the signs 1, -1: if it was written for signs, "
-        "say inputs='signs' (on the command line, --inputs signs)."
-    )
-
-
-def _function(found: dict[tuple[int, ...], float], bits: int) -> WalshFunction:
-    supports = tuple(sorted(support for support in found if support))
-    return WalshFunction(bits, supports, tuple(found[s] for s in supports), constant=found.get((), 0.0))
