@@ -1,6 +1,7 @@
 """A user's file with studies that cost nothing; named on the command line as study_file.py:name."""
 
 import math
+import os
 import time
 
 from genscope import Study, grid
@@ -21,6 +22,10 @@ def slow_trial(key, size):
     return {"number": size}
 
 
+def deadly_trial(key, size, kind):
+    os._exit(7)
+
+
 def success(key, context_length, sample_size, preset):
     """Succeeds from four times the logarithm of the context on."""
     return {"success": sample_size >= 4 * math.log(context_length) * {"tuned": 1, "minGPT": 2}[preset]}
@@ -38,6 +43,7 @@ study = Study(
 )
 broken = study.replace(name="toy-broken", points=grid(size=[1], kind=["broken"]), budgets={})
 slow = study.replace(name="toy-slow", trial=slow_trial, points=grid(size=[1]), seeds=400, budgets={}, batch=1)
+deadly = study.replace(name="toy-deadly", trial=deadly_trial)
 search = Study(
     name="toy-search",
     title="A threshold",

@@ -1,11 +1,21 @@
+import contextlib
 import json
+import os
+import signal
+import sqlite3
+import time
 
 import pytest
 
 from genscope import claims
 from genscope.claims import Claim, Part
+from genscope.cli import _board, _output
 from genscope.lab import Store
+from genscope.lab.runner import Progress
 from tests.cli import study_file
+from tests.cli.program import program
+
+ALONE = ("--processes", "1")
 
 
 def claim(name, decision, *studies, number=1.0):
@@ -16,6 +26,7 @@ def claim(name, decision, *studies, number=1.0):
         rule="none",
         studies=dict.fromkeys(("quick", "standard", "paper"), studies),
         decide=lambda readings: [Part("part", decision, {"trials": sum(len(r.frame) for r in readings), "x": number})],
+        departures={"quick": (f"departure of {name}",)},
     )
 
 
@@ -33,11 +44,12 @@ def table(monkeypatch):
 
 
 def test_every_claim_is_decided_stored_and_shown(table, call, directory):
-    result = call("reproduce")
+    result = call("reproduce", *ALONE)
     said = [line for line in result.stderr.splitlines() if line.startswith("T")]
     assert said == ["T10 undecided: statement of T10", "T2 fails: statement of T2", "T1 holds: statement of T1"]
     assert result.stderr.count("toy: 1 of 1 trials") == 1  # the study that two claims rest on runs once
     assert "statement of T1" in result.stdout
+    assert "departs - departure of T10" in " ".join(result.stdout.split())
     assert "report.html" in result.stdout
     assert "statement of T10" in (directory / "report.html").read_text()
     with Store("sqlite:///genscope.db", read_only=True) as store:
@@ -50,7 +62,7 @@ def test_every_claim_is_decided_stored_and_shown(table, call, directory):
 
 def test_json_in_the_order_of_the_table(table, call_json, directory):
     (directory / "place").mkdir()
-    facts = call_json("reproduce", "--out", "place", "--budget", "standard")
+    facts = call_json("reproduce", "--out", "place", "--budget", "standard", *ALONE)
     assert [verdict["id"] for verdict in facts["claims"]] == ["T1", "T2", "T10"]
     assert facts["claims"][1]["numbers"] == {"trials": 8, "x": None}
     assert facts["claims"][1]["seconds"] >= 0
@@ -62,14 +74,95 @@ def test_json_in_the_order_of_the_table(table, call_json, directory):
 
 
 def test_a_claim_that_fails_is_a_result_unless_strict(table, call, call_json):
-    call("reproduce", "--only", "T2")
-    assert json.loads(call("reproduce", "--only", "T2", "--strict", "--json", status=1).stdout)["claims"]
-    call("reproduce", "--only", "T1,T10", "--strict")
+    call("reproduce", "--only", "T2", *ALONE)
+    strict = call("reproduce", "--only", "T2", "--strict", "--json", status=1)  # all is stored: no process starts
+    assert json.loads(strict.stdout)["claims"]
+    call("reproduce", "--only", "T1,T10", "--strict", *ALONE)
     assert [v["id"] for v in call_json("reproduce", "--only", "T2", "--only", "T10")["claims"]] == ["T2", "T10"]
+
+
+def test_two_processes_and_one_that_dies(monkeypatch, call, directory):
+    listed = (
+        claim("T1", "holds", study_file.study),
+        claim("T2", "holds", study_file.study, study_file.deadly),
+        claim("T3", "holds", study_file.search),
+    )
+    monkeypatch.setattr(claims, "ALL", listed)
+    result = call("reproduce", "--json", "--processes", "2", status=1)
+    facts = json.loads(result.stdout)
+    assert [verdict["id"] for verdict in facts["claims"]] == ["T1", "T3"]
+    assert facts["broken"] == {"T2": "toy-deadly did not finish: its process ended with status 7"}
+    assert "T2 has no verdict: toy-deadly did not finish" in result.stderr
+    assert "T3 holds" in result.stderr
+    assert "statement of T3" in (directory / "report.html").read_text()
+
+
+def test_a_rule_that_falls_over_costs_its_own_verdict_only(monkeypatch, call):
+    wrong = claim("T1", "holds", study_file.study)
+    object.__setattr__(wrong, "decide", lambda readings: readings[7])
+    monkeypatch.setattr(claims, "ALL", (wrong, claim("T2", "holds")))
+    result = call("reproduce", "--json", *ALONE, status=1)
+    facts = json.loads(result.stdout)
+    assert [verdict["id"] for verdict in facts["claims"]] == ["T2"]
+    assert "IndexError" in facts["broken"]["T1"]
+    assert "T1 will have no verdict: IndexError" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_ends_every_process_and_the_same_command_goes_on(number, status, directory, call_json):
+    process = program("reproduce", "--only", "A3", "--processes", "2")
+    while not _rows("SELECT id FROM trial"):
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    holders = {pid for (pid,) in _rows("SELECT pid FROM lease")}
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert "the same command continues from there" in err.splitlines()[-1]
+    assert "Traceback" not in err
+    for pid in holders:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert _rows("SELECT * FROM lease") == []
+    stored = {name for (name,) in _rows("SELECT id FROM trial")}
+    assert [verdict["verdict"] for verdict in call_json("reproduce", "--only", "A3", *ALONE)["claims"]] == ["holds"]
+    assert stored < {name for (name,) in _rows("SELECT id FROM trial")}
+
+
+def _rows(query):
+    try:
+        with contextlib.closing(sqlite3.connect("file:genscope.db?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+    except sqlite3.OperationalError:  # not yet made
+        return []
+
+
+def test_the_live_table_shows_what_runs_and_fits_the_terminal(table):
+    def shown(height):
+        terminal = _output.console(stderr=True)
+        terminal.height = height
+        board = _board.Board(claims.ALL, "quick", terminal)
+        now = Progress("toy", "size=1", done=3, total=8, exact=True, failed=0, rate=2.0, seconds_left=2.5)
+        board(now)
+        board.decided(claims.ALL[1], "fails")
+        with terminal.capture() as captured:
+            terminal.print(board.table())
+        return " ".join(captured.get().split())
+
+    tall = shown(40)
+    assert "T1 statement of T1 3 of 8 trials, 2.0 trials/s, 0:00:03 left, size=1" in tall
+    assert "fails" in tall
+    assert "T10 statement of T10 waits" in tall
+    assert "1 of 3 claims are decided, 1 wait" in tall
+    low = shown(7)
+    assert "T1 " in low
+    assert "waits" not in low
 
 
 def test_requests_that_make_no_sense(table, refused, directory):
     assert "claims are T1, T2, T10. Choose among these" in refused("reproduce", "--only", "T3")
+    assert "Give 1 or more" in refused("reproduce", "--processes", "0")
     (directory / "file").write_text("")
     assert "not a directory" in refused("reproduce", "--out", "file")
     assert "not a directory" in refused("reproduce", "--out", "absent")

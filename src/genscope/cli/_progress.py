@@ -7,7 +7,7 @@ Guarantee: at least one line at the start and one at the end of a study.
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from rich.console import Console
@@ -19,6 +19,23 @@ from genscope.lab import Store
 from genscope.lab.runner import Progress
 
 EVERY_SECONDS = 10.0
+
+
+class Lines:
+    """Progress as lines: one when a study begins, one when it ends, and one now and then between."""
+
+    def __init__(self, say: Callable[[str], None]):
+        self._say = say
+        self._last: dict[str, float] = {}
+
+    def __call__(self, now: Progress) -> None:
+        """Say how far a study is, if it is time to."""
+        ends, before = now.doing == "done", self._last.get(now.study)
+        if ends or before is None or time.monotonic() >= before + EVERY_SECONDS:
+            self._last[now.study] = time.monotonic()
+            self._say(f"{now.study}: {describe(now)}")
+        if ends:
+            del self._last[now.study]
 
 
 class Follower:
@@ -35,8 +52,7 @@ class Follower:
             transient=True,
         )
         self._task = self._bars.add_task("", total=None, visible=False, state="")
-        self._study = ""
-        self._last = 0.0
+        self._lines = Lines(self.say)
 
     @contextlib.contextmanager
     def live(self) -> Iterator["Follower"]:
@@ -50,8 +66,7 @@ class Follower:
 
     def __call__(self, now: Progress) -> None:
         """Take notice of progress; `lab.run` calls this."""
-        begins, ends = now.study != self._study, now.doing == "done"
-        self._study = "" if ends else now.study
+        ends = now.doing == "done"
         if self._console.is_terminal:
             self._bars.update(
                 self._task,
@@ -61,9 +76,8 @@ class Follower:
                 visible=not ends,
                 state=describe(now),
             )
-        if ends or (not self._console.is_terminal and (begins or time.monotonic() >= self._last + EVERY_SECONDS)):
-            self._last = time.monotonic()
-            self.say(f"{now.study}: {describe(now)}")
+        if ends or not self._console.is_terminal:
+            self._lines(now)
 
 
 def describe(now: Progress) -> str:
@@ -85,10 +99,16 @@ def describe(now: Progress) -> str:
 
 @contextlib.contextmanager
 def following(store: Store) -> Iterator[Follower]:
-    """Follow runs that write to a store; an interruption says what is kept."""
+    """Follow runs that write to a store."""
+    with resumable(store), Follower(console(stderr=True)).live() as follower:
+        yield follower
+
+
+@contextlib.contextmanager
+def resumable(store: Store) -> Iterator[None]:
+    """Let an interruption say what is kept."""
     try:
-        with Follower(console(stderr=True)).live() as follower:
-            yield follower
+        yield
     except KeyboardInterrupt as stop:
         stop.add_note(f"Every finished trial is stored in {store.url}; the same command continues from there.")
         raise

@@ -40,14 +40,14 @@ def within(**ranges: tuple[float, float | None]) -> Callable[[Point], None]:
     Traceback (most recent call last):
     ValueError: context_length is at least 3. Choose such a value.
     """
+    return functools.partial(_check_ranges, ranges)
 
-    def check(point: Point) -> None:
-        for axis, (least, most) in ranges.items():
-            if axis in point and not (least <= float(point[axis]) <= (math.inf if most is None else most)):
-                allowed = f"is at least {least}" if most is None else f"lies between {least} and {most}"
-                raise ValueError(f"{axis} {allowed}. Choose such a value.")
 
-    return check
+def _check_ranges(ranges: Mapping[str, tuple[float, float | None]], point: Point) -> None:
+    for axis, (least, most) in ranges.items():
+        if axis in point and not (least <= float(point[axis]) <= (math.inf if most is None else most)):
+            allowed = f"is at least {least}" if most is None else f"lies between {least} and {most}"
+            raise ValueError(f"{axis} {allowed}. Choose such a value.")
 
 
 def canonical(value: object) -> str:
@@ -88,6 +88,8 @@ class Study:
     it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
     per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
     can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
+    `trial_cost` is about the seconds that a trial takes on one core; only the order of work depends on it. A study is
+    sent to other processes: `trial` and `check` are functions of a module, or partial applications of such.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Study:
     batch: int = 4
     revision: int = 1
     check: Callable[[Point], None] | None = None
+    trial_cost: float = 1.0
 
     def plan(self, budget: str) -> Plan:
         """The plan of a budget; `standard` is the study's own points and seeds."""

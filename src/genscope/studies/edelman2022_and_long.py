@@ -69,6 +69,7 @@ SOURCES = Study(
     title="Sparse AND: is it the initialisation or the data?",
     source="edelman2022, Figure 2 (variance between trials)",
     trial=crossed_trial,
+    trial_cost=2.0,
     points=grid(
         context_length=[400, 800],
         sample_size=[100],

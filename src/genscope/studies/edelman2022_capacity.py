@@ -77,6 +77,7 @@ STUDY = Study(
     title="How do the capacity bounds grow with the context length?",
     source="edelman2022, Corollary 4.5 and Theorem 4.7",
     trial=trial,
+    trial_cost=0.02,
     points=grid(bound=list(BOUNDS), form=["order", "explicit"], context_length=[10**power for power in range(3, 10)]),
     figures=(_figure("explicit", "every constant proved"), _figure("order", "constant 1")),
     check=_check,

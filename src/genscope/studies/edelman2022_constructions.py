@@ -85,6 +85,7 @@ STUDY = Study(
     title="Transformers built to represent sparse functions",
     source="edelman2022, Proposition 5.5",
     trial=trial,
+    trial_cost=0.2,
     points=(
         *_points("threshold", (12, 3, 2), (12, 3, 3), (1000, 3, 3), (1000, 5, 5)),
         *_points("bag-threshold", (12, 3, 3), (1000, 3, 3)),

@@ -71,6 +71,7 @@ STUDY = Study(
     title="How sharp is the head's Lipschitz inequality?",
     source="edelman2022, Lemma 4.3",
     trial=trial,
+    trial_cost=3.0,
     points=_points([2, 4, 16], list(SIGMAS), starts=[256], steps=[1000]),
     seeds=4,
     budgets={

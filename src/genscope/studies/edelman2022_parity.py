@@ -85,6 +85,7 @@ STUDY = Study(
     title="Sparse parities are learned, after a plateau",
     source="edelman2022, Figure 4",
     trial=trial,
+    trial_cost=4.0,
     points=grid(context_length=[10, 15], rate=[3e-4], budget=[10_000]),
     seeds=10,
     budgets={

@@ -74,7 +74,7 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
     order = np.argsort(-deviation, kind="stable")
     return {
         "converged": bool(error < CONVERGED),
-        "error": error,
+        "test_error": error,
         "steps": run.steps,
         "diverged": run.diverged,
         "components": len(components),

@@ -123,6 +123,7 @@ STUDY = Study(
     title="The query-key matrix of a trained Transformer",
     source="mousavi2025, Figure 2",
     trial=trial,
+    trial_cost=12.0,
     points=grid(context_length=[100], protocol=["code"], steps=[2 * PER_EPOCH]),
     seeds=2,
     budgets={

@@ -113,6 +113,7 @@ TOKENS = Study(
     title="Heads built to retrieve tokens",
     source="mousavi2025, Lemma 11",
     trial=token_trial,
+    trial_cost=0.2,
     points=_TOKEN_POINTS,
     seeds=3,
     budgets={"quick": Plan(_TOKEN_POINTS)},
@@ -141,6 +142,7 @@ RECURRENT = Study(
     title="A recurrent network built to retrieve tokens",
     source="mousavi2025, Propositions 26 to 28",
     trial=recurrent_trial,
+    trial_cost=1.5,
     points=(
         *grid(context_length=[8, 16, 32, 64, 128, 256, 512], dim=[4], sparsity=[1, 2], encoding_dim=[64]),
         *grid(context_length=[8], dim=[4], sparsity=[1], encoding_dim=[40]),

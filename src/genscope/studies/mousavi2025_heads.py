@@ -138,6 +138,7 @@ STUDY = Study(
     title="Fewer than q heads cannot",
     source="mousavi2025, Propositions 4 and 21",
     trial=trial,
+    trial_cost=10.0,
     points=(*_grid("positional", [2, 3, 4], 1), *_grid("full", [2], 8)),
     seeds=3,
     budgets={

@@ -74,6 +74,7 @@ STUDY = Study(
     title="Samples to learn simple 1-sparse token regression",
     source="mousavi2025, Figure 1b",
     trial=trial,
+    trial_cost=10.0,
     points=(
         *points(["transformer", "ffn"], [25], 3),
         *points(["rnn"], [25], 2),

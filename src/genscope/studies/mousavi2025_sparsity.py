@@ -52,6 +52,7 @@ STUDY = Study(
     title="The gap between architectures against the sparsity q",
     source="mousavi2025, Figure 3",
     trial=trial,
+    trial_cost=8.0,
     points=(*_points(["transformer", "ffn"], [2, 3, 4], 3), *_points(["rnn"], [2, 3], 1)),
     budgets={
         "quick": Plan(_points(["transformer", "ffn"], [2, 3], 2)),
