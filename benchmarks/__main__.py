@@ -11,6 +11,7 @@ from benchmarks import (
     classifier_step,
     construct,
     probe,
+    spectrum,
     store,
     threshold_design,
     token_regression,
@@ -26,5 +27,6 @@ for benchmark in (
     token_regression,
     probe,
     bit_transformer,
+    spectrum,
 ):
     benchmark.main()

@@ -24,6 +24,18 @@ def best_seconds(work: Callable[[], Any], *, repeats: int = 7) -> float:
     return min(times)
 
 
+def cpu_seconds(*works: Callable[[], Any], repeats: int = 7, warm: bool = True) -> list[float]:
+    """Shortest CPU time of each program, all taken in turns: a busy machine disturbs them alike."""
+    times: list[list[float]] = [[] for _ in works]
+    for turn in range(repeats + warm):
+        for work, found in zip(works, times, strict=True):
+            start = time.process_time()
+            work()
+            if turn or not warm:
+                found.append(time.process_time() - start)
+    return [min(found) for found in times]
+
+
 def show(name: str, rows: dict[str, Any]) -> None:
     """Print a benchmark's rows and save them with machine, versions and commit."""
     print(f"\n{name}")

@@ -23,9 +23,9 @@ def test_is_the_product_with_the_hadamard_matrix(n, dtype):
     assert not np.shares_memory(a, b)
 
 
-@pytest.mark.parametrize("n", [1, 5, 12])
+@pytest.mark.parametrize("n", [1, 5, 12, 17, 19])  # beyond 16 bits the slow ones are transformed apart
 def test_twice_multiplies_by_the_number_of_points(n):
-    a = RNG.normal(size=(2, 3, 2**n))
+    a = RNG.normal(size=(2, 1, 2**n))
     np.testing.assert_allclose(fwht(fwht(a)), 2**n * a, atol=1e-9)
 
 
@@ -37,9 +37,9 @@ def test_a_batch_is_transformed_row_by_row():
     assert fwht(a[:0]).shape == (0, 3, 32)
 
 
-def test_characters_are_orthonormal_in_the_house_order():
-    n = 6
-    for mask in (0, 1, 2, 32, 37, 63):
+@pytest.mark.parametrize(("n", "masks"), [(6, (0, 1, 2, 32, 37, 63)), (18, (1 << 17 | 1 << 3, 1 << 16, 77))])
+def test_characters_are_orthonormal_in_the_house_order(n, masks):
+    for mask in masks:
         character = 1 - 2.0 * (points(n)[:, [i for i in range(n) if mask >> i & 1]].sum(1) % 2)
         assert (walsh_coefficients(character) == (np.arange(2**n) == mask)).all()
 
@@ -62,7 +62,7 @@ def test_rounding_stays_within_the_stated_bound(dtype):
         low, high = exact.reshape(-1, 2, 2**i)[:, 0].copy(), exact.reshape(-1, 2, 2**i)[:, 1].copy()
         exact = np.stack([low + high, low - high], 1).reshape(-1)
     error = max(abs(float(b) - e / 2**80) for b, e in zip(fwht(a).tolist(), exact.tolist(), strict=True))
-    assert error <= 3 * (n + 2) * np.finfo(dtype).eps / 2 * float(np.abs(a).sum(dtype=np.float64))
+    assert error <= 4 * (n + 6) * np.finfo(dtype).eps / 2 * float(np.abs(a).sum(dtype=np.float64))
 
 
 def test_jax_form_agrees_and_is_differentiable_and_vmappable():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from genscope.fourier import WalshFunction
+from genscope.lab.values import check_names
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.studies import lintilhac2026_attention as study
 from genscope.tasks import WalshSum
@@ -20,6 +21,7 @@ def record():
 
 
 def test_a_small_network_learns_and_is_read(record):
+    check_names(list(record), taken=frozenset(POINT))
     assert record["converged"]
     assert record["components_wrong"] == 0
     assert 1 <= record["components"] <= 2
