@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from genscope.claims._base import Decision, above
 
@@ -58,7 +58,7 @@ def contrast(arms: Sequence[tuple[int, Arm]], spread: tuple[float, int], confide
     middle = sum(sign * float(arm.logs.mean()) for sign, arm in arms)
     if not freedom:
         return math.exp(middle), None, None
-    reach = float(student.ppf((1 + confidence) / 2, freedom)) * deviation
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * deviation
     reach *= math.sqrt(sum(1 / len(arm.logs) for _, arm in arms))
     return math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
 
@@ -103,5 +103,5 @@ def difference(left: Slope | None, right: Slope | None, confidence: float) -> In
     if square == 0:
         return middle, middle, middle
     freedom = square**2 / (left.error**4 / left.freedom + right.error**4 / right.freedom)
-    reach = float(student.ppf((1 + confidence) / 2, freedom)) * math.sqrt(square)
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(square)
     return middle, middle - reach, middle + reach

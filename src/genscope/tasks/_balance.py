@@ -10,7 +10,6 @@ import itertools
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.polynomial import Chebyshev
-from scipy.optimize import brentq
 
 
 def weight_counts(table: Bool[np.ndarray, " entries"]) -> Float[np.ndarray, " weights"]:
@@ -30,6 +29,8 @@ def balanced_probability(counts: Float[np.ndarray, " weights"]) -> float:
 
     Constant functions are equally unbalanced everywhere and get 1/2.
     """
+    from scipy.optimize import brentq  # slow to load, and every command that lists studies loads this module
+
     dim = len(counts) - 1
     if counts.sum() in (0, 2.0**dim / 2, 2.0**dim):
         return 0.5
