@@ -178,6 +178,7 @@ def test_any_number_type(plain, dtype, offset):
     assert hessian_trace(copied, data, method="exact").mean == pytest.approx(np.trace(hessian), rel=2e-2)
 
 
+@pytest.mark.slow
 def test_golden_sharpness_of_the_fourier_construction():
     """sharpness.md 2.8 and 4: G1 by autodiff has trace 431.066452 and largest eigenvalue 311.5 (printed digits)."""
     function = WalshFunction(6, ((0, 1), (2, 3)), (0.6, 0.8), basis="phi")

@@ -44,6 +44,7 @@ def test_measured_changes_are_below_the_bound_and_of_the_stated_order(record):
     assert small / small[0] == pytest.approx(np.array(record["sigma"][2:9]) ** 2 / record["sigma"][2] ** 2, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_trace_after_noise_is_that_of_all_products(record):
     """At the largest sigma, of the same function, inputs and noise, within five standard errors."""
     key = jr.key(0)

@@ -30,6 +30,7 @@ from genscope.cli import (
     report,
     reproduce,
     run,
+    sharpness,
     store,
 )
 from genscope.cli import list as list_
@@ -44,6 +45,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "certify": certify.certify,
     "checkpoint": checkpoint.checkpoint,
     "probe": probe.probe,
+    "sharpness": sharpness.sharpness,
     "report": report.report,
     "export": export.export,
 }

@@ -124,15 +124,14 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             f"got {path} for the data: it is a .safetensors or .npz file with arrays x and y; pickles and other files "
             f"that may run code are not read. {_HOW}"
         )
-    with open(path, "rb"):  # that it cannot be opened is the system's message
-        pass
-    try:
-        if path.suffix == ".safetensors":
-            import safetensors.numpy
+    with open(path, "rb") as file:  # that it cannot be opened is the system's message
+        try:
+            if path.suffix == ".safetensors":
+                import safetensors.numpy
 
-            return safetensors.numpy.load_file(path)
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except Exception as error:  # whatever the libraries make of a broken file
-        reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
-        raise ValueError(f"{path} cannot be read as arrays of numbers ({reason}). {_HOW}") from error
+                return safetensors.numpy.load_file(path)
+            with np.load(file, allow_pickle=False) as archive:
+                return {name: archive[name] for name in archive.files}
+        except Exception as error:  # whatever the libraries make of a broken file
+            reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
+            raise ValueError(f"{path} cannot be read as arrays of numbers ({reason}). {_HOW}") from error

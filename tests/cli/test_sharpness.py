@@ -1,0 +1,136 @@
+"""The command `sharpness`: its numbers against the library's, and every mistake with its advice."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from genscope.models.file import save
+from genscope.models.mousavi2025 import TwoLayer
+from genscope.precision import float64
+
+MODELS = """
+import equinox as eqx, jax, jax.numpy as jnp
+
+class Line(eqx.Module):
+    slope: jax.Array
+    offset: jax.Array
+    def __call__(self, x):
+        return x @ self.slope + self.offset
+
+def line():
+    return Line(jnp.array([1.0, 2.0, 3.0]), jnp.array(0.5))
+
+def broken():
+    return Line(jnp.array([1.0, 2.0, 3.0]), jnp.array(jnp.nan))
+
+def failing():
+    return 1 / 0
+
+def nothing():
+    return 3
+"""
+X = np.array([[0.0, 1, 0], [1, 0, 2], [1, 1, 1], [0, 0, 3]])
+
+
+@pytest.fixture
+def mine(directory):
+    """A module of the user, and data that its model takes."""
+    (directory / "mine_sharpness.py").write_text(MODELS)
+    np.savez(directory / "data.npz", x=X, y=np.array([0.0, 1, 1, 0]))
+    return "mine_sharpness:line"
+
+
+def test_a_model_of_the_user(call_json, mine):
+    facts = call_json("sharpness", mine, "--data", "data.npz", "--by", "group", "--method", "exact")
+    trace = 2 * (np.mean(np.sum(X**2, axis=1)) + 1)
+    assert facts["trace"] == {"mean": pytest.approx(trace, rel=1e-5), "sem": 0.0}
+    assert facts["groups"]["slope"] == {"mean": pytest.approx(trace - 2, rel=1e-5), "sem": 0.0, "parameters": 3}
+    assert (facts["parameters"], facts["examples"], facts["products"]) == (4, 4, 4)
+    hessian = 2 * np.cov(np.column_stack([X, np.ones(4)]).T, bias=True) + 2 * np.outer(*[[*X.mean(axis=0), 1]] * 2)
+    assert facts["operator_norm"]["value"] == pytest.approx(np.linalg.norm(hessian, 2), rel=1e-4)
+    assert abs(facts["smoothed_sharpness"]["mean"] - trace) < 6 * facts["smoothed_sharpness"]["sem"]
+    assert facts["mean_loss"] == pytest.approx(np.mean((X @ [1, 2, 3] + 0.5 - [0, 1, 1, 0]) ** 2), rel=1e-5)
+    assert facts["seconds"] > 0
+
+
+def test_a_model_file_and_a_table_for_people(call, directory):
+    with float64():
+        weight, ones = jnp.asarray(X[:2]), jnp.ones(2)
+        save(TwoLayer(weight, ones, 2 * ones), directory / "model.safetensors")
+    safetensors.numpy.save_file({"x": X, "y": np.zeros(4)}, directory / "data.safetensors")
+    options = ("--data", "data.safetensors", "--method", "gauss-newton", "--by", "group", "--sigma", "0.001")
+    told = call("sharpness", "model.safetensors", *options)
+    text = " ".join(told.stdout.split())
+    hidden = X @ X[:2].T + 1  # positive: every unit is on
+    outer, bias = 2 * np.mean(np.sum(hidden**2, axis=1)), 2 * 8
+    trace = outer + bias * (1 + np.mean(np.sum(X**2, axis=1)))
+    assert f"{trace:.6g} (no sampling error)" in text
+    assert f"outer {outer:.6g} (no sampling error) 2" in text
+    assert f"bias {bias:.6g}" in text
+    assert "by gauss-newton" in told.stderr
+
+
+def test_estimates_say_how_sure_they_are(call_json, mine):
+    facts = call_json("sharpness", mine, "--data", "data.npz", "--method", "hutchinson", "--probes", 4, "--seed", 3)
+    assert facts["trace"]["sem"] > 0
+    assert "groups" not in facts
+    logistic = call_json("sharpness", mine, "--data", "data.npz", "--loss", "logistic", "--method", "gauss-newton")
+    chance = 1 / (1 + np.exp(-(X @ [1, 2, 3] + 0.5)))
+    expected = np.mean(chance * (1 - chance) * (np.sum(X**2, axis=1) + 1))
+    assert logistic["trace"]["mean"] == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "advice"),
+    [
+        ({"x": X}, "no y"),
+        ({"a": X, "b": X}, "no x and no y"),
+        ({"x": X, "y": np.zeros(3)}, "one label for every input"),
+        ({"x": X, "y": np.array([0.0, np.nan, 1, 1])}, "in example 1"),
+        ({"x": np.array([["a"]]), "y": np.zeros(1)}, "numbers or truth values"),
+        ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "at least one"),
+        ({"x": np.array([None, {}]), "y": np.zeros(2)}, "pickled objects"),
+        ({"x": np.zeros((4, 5)), "y": np.zeros(4)}, "the model refuses inputs of shape (5,)"),
+        ({"x": X, "y": np.zeros((4, 1))}, "y.reshape(len(y))"),
+    ],
+)
+def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
+    np.savez(directory / "odd.npz", **arrays)
+    assert advice in " ".join(refused("sharpness", mine, "--data", "odd.npz").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("mine_sharpness:line", "--data", "data.pkl"), "pickles and other files that may run code are not read"),
+        (("mine_sharpness:line", "--data", "none.npz"), "No such file"),
+        (("mine_sharpness:line", "--data", "torn.npz"), "numpy.savez"),
+        (("mine_sharpness:line", "--data", "torn.safetensors"), "numpy.savez"),
+        (("mine_sharpness:nothing", "--data", "data.npz"), "equinox.Module"),
+        (("mine_sharpness:missing", "--data", "data.npz"), "no 'missing'"),
+        (("mine_sharpness:broken", "--data", "data.npz"), "weights that are not finite"),
+        (("none.safetensors", "--data", "data.npz"), "No such file"),
+        (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "at least 2 probes"),
+        (("mine_sharpness:line", "--data", "data.npz", "--sigma", "0"), "sigma is a positive number"),
+        (("mine_sharpness:line", "--data", "signs.npz", "--loss", "logistic"), "labels 0 and 1"),
+    ],
+)
+def test_requests_that_make_no_sense(refused, directory, mine, arguments, advice):
+    for name in ("torn.npz", "torn.safetensors"):
+        (directory / name).write_bytes(b"PK\x03\x04nothing")
+    np.savez(directory / "signs.npz", x=X, y=np.array([-1.0, 1, 1, -1]))
+    assert advice in " ".join(refused("sharpness", *arguments).split())
+
+
+def test_a_failure_of_the_users_function_is_shown_as_its_own(call, mine):
+    told = call("sharpness", "mine_sharpness:failing", "--data", "data.npz", status=1).stderr
+    assert "ZeroDivisionError" in told
+    assert "return 1 / 0" in told
+
+
+def test_json_is_all_that_standard_output_holds(call, mine):
+    told = call("sharpness", mine, "--data", "data.npz", "--method", "exact", "--json")
+    assert json.loads(told.stdout)["method"] == "exact"
