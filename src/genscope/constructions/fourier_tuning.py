@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
-from scipy import optimize
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, norms
 from genscope.constructions.fourier_construction import FourierConstruction, Scales
@@ -52,6 +51,8 @@ def _trace(construction: FourierConstruction) -> Monomials:
 
 def _least(sums: Sequence[Monomials], start: Scales, free: Sequence[int]) -> Scales:
     """The free scales at which the product of the sums of monomials is least."""
+    from scipy import optimize  # slow to load, and every command that lists studies loads this module
+
     logs = np.log(start)
 
     def at(x: Float[np.ndarray, " free"]) -> tuple[float, Float[np.ndarray, " free"]]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linear_sum_assignment
 
 
 class Matching(NamedTuple):
@@ -34,6 +33,8 @@ def match_rows(
     >>> match_rows(np.array([[0.1, 0.5, 0.4], [0.8, 0.1, 0.1]]), [(0,), (0, 1)])
     Matching(rows=(1, 0), precision=0.75, recall=0.75)
     """
+    from scipy.optimize import linear_sum_assignment  # slow to load, and every command that lists studies loads this
+
     rows = list(range(len(strengths)) if candidates is None else candidates)
     columns = strengths.shape[1]
     outside = [support for support in supports if not support or not 0 <= min(support) <= max(support) < columns]

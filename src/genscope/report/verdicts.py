@@ -5,6 +5,7 @@ Departures: None.
 Guarantee: exact; a verdict is shown as it was stored.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,4 +69,13 @@ def _claim(row: Mapping[str, Any]) -> Claim:
 
 
 def _numbers(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(name.replace("_", " "), words.value(value)) for name, value in found.items()]
+    return [(name.replace("_", " "), _unbroken(words.value(value))) for name, value in found.items()]
+
+
+def _unbroken(text: str) -> str:
+    r"""The text with counts kept on one line, for narrow columns.
+
+    >>> _unbroken("9 of 10, 3 of them late")
+    '9\xa0of\xa010, 3 of them late'
+    """
+    return re.sub(r"(?<=\d) of (?=\d)", "\u00a0of\u00a0", text)
