@@ -1,5 +1,6 @@
 """The chain of thought for parity: every input, every step; norms and traces; what a causal mask does."""
 
+import dataclasses
 import tomllib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.bounds.parity_chain import chain, one_pass
+from genscope.bounds.parity_chain import blocks, chain, chain_scales, one_pass
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.parity_chain import parity_chain, step_trace, verify_chain
 from genscope.fourier import points
@@ -131,6 +132,31 @@ def test_the_trace_is_that_of_the_hessian():
         trace = float(jnp.trace(jax.jit(jax.hessian(loss))(flat)))
     assert trace == pytest.approx(step_trace(built.model, 1), rel=1e-5)
     assert trace == pytest.approx(chain(2).trace, rel=1e-5)
+
+
+def test_rescaled_weights_are_weights_of_the_same_function():
+    """Norms and trace of `tuned` belong to a network: factors, centred scores and ReLUs rescaled by hand."""
+    built, tuned = parity_chain(8), blocks("chain", 8, weights="tuned")
+    sharpness, select = chain_scales(8)
+    scale = np.sqrt(tuned.norm_squared["expand"] / 4)
+    where = np.diag([1.0] * 8 + [0.0])
+    model = built.model
+    with float64():
+        lighter = dataclasses.replace(
+            model,
+            score=jnp.asarray(np.sqrt(sharpness) * where),
+            key=jnp.asarray(np.sqrt(sharpness) * where),
+            expand=scale * model.expand,
+            threshold=scale * model.threshold,
+            contract=model.contract / scale,
+            select=jnp.asarray(select * (where - np.outer(where.sum(axis=1), where.sum(axis=0)) / 8)),
+        )
+    for name, value in tuned.norm_squared.items():
+        assert float(np.sum(np.asarray(getattr(lighter, name)) ** 2)) == pytest.approx(value, rel=1e-9)
+    assert verify_chain(dataclasses.replace(built, model=lighter), key=KEY).kept
+    relaxed = chain(8, step=3).rescaled(scale**2)  # with leakage; `tuned` has none
+    assert step_trace(lighter, 3) == pytest.approx(relaxed.trace, rel=1e-5)
+    assert relaxed.trace < tuned.trace < 1.05 * relaxed.trace
 
 
 def test_one_pass_is_the_construction_of_one_component():

@@ -198,7 +198,7 @@ def parity_chain(
     samples: Samples,
     method: Annotated[Method, Choice("one-pass: all bits at once; chain: T steps of two bits each")] = "chain",
     weights: Annotated[
-        Weights, Choice("paper: as constructed; tuned: the lightest and flattest weights of the same function")
+        Weights, Choice("paper: as constructed; tuned: rescaled to a smaller product of norm and trace")
     ] = "paper",
     reading: Annotated[
         Literal["risk", "delta"],

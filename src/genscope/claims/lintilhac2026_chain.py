@@ -59,7 +59,7 @@ def _bound_parts(frame: pl.DataFrame, reading: str) -> list[Part]:
         found = exponents["paper", method]
         numbers = {
             f"{name}, {method}: local exponent, first and last": found[:: max(len(found) - 1, 1)],
-            f"{name}, {method}, best weights, beside": exponents["tuned", method][:: max(len(found) - 1, 1)],
+            f"{name}, {method}, rescaled weights, beside": exponents["tuned", method][:: max(len(found) - 1, 1)],
         }
         parts.append(Part(statement, "undecided" if len(found) < 3 else judge(found), numbers))
     return parts

@@ -1,7 +1,7 @@
 """Does the bound for parity grow exponentially in one pass, and linearly by a chain of thought? Numbers to T = 1024.
 
 Source: lintilhac2026, Theorems 7, 8 and 16.
-Departures: both readings of the comparison (`bounds.parity_chain`); the best weights of both functions beside the
+Departures: both readings of the comparison (`bounds.parity_chain`); rescaled weights of both functions beside the
 paper's. The confidence is inverted at one width and sample size for all T, as in the paper, chosen so large that it is
 a probability over the whole range.
 Guarantee: exact arithmetic, up to rounding; nothing is random. The bounds themselves are no certificates.
@@ -89,7 +89,7 @@ STUDY = Study(
     points=grid(weights=list(WEIGHTS), method=list(METHODS), context_length=LENGTHS),
     figures=(
         _risk_figure("paper", "the paper's weights"),
-        _risk_figure("tuned", "the best weights of the same functions"),
+        _risk_figure("tuned", "weights rescaled to a smaller norm and trace"),
         Line(
             title="The confidence that the paper inverts",
             caption=(
