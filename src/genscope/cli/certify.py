@@ -39,7 +39,7 @@ def certify(
     prior: Annotated[
         str,
         typer.Option(
-            "--prior", metavar="MODEL", help="The model before it saw these data: its initialization. Or zero."
+            "--prior", metavar="MODEL", help="The model before it saw these data: its initialisation. Or zero."
         ),
     ] = ZERO,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the certificate.")] = 0.95,
@@ -55,7 +55,7 @@ def certify(
     """Bound the risk of a trained model, with a proof: of the network whose weights are drawn about the trained ones.
 
     The model's weights get deviations that suit the bound; then fresh draws measure the risk on the data, and the
-    divergence from the prior is paid. The initialization is a much better prior than zero. Vacuous means no better
+    divergence from the prior is paid. The initialisation is a much better prior than zero. Vacuous means no better
     than the best constant prediction.
 
     Example: genscope certify trained.safetensors --data train.npz --prior initial.safetensors
@@ -150,7 +150,7 @@ def _tell(facts: dict[str, Any]) -> None:
     typer.echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
     if facts["vacuous"]:
         better = "more examples, training with weight noise (genscope.train.fit_noisy)"
-        better += ", the initialization as --prior" if facts["prior"] == ZERO else ""
+        better += ", the initialisation as --prior" if facts["prior"] == ZERO else ""
         better += ", a larger --clip" if facts["empirical_risk"] > facts["clip"] / 2 else ""
         typer.echo(f"What helps: {better}.")
     typer.echo(f"{facts['seconds']:.1f} s")

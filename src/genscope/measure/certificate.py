@@ -262,7 +262,7 @@ def check(posterior: Posterior, batch: Batch, prior: PyTree | None, *, loss: str
     if shapes != others or not shapes:
         raise ValueError(
             f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior is a model of "
-            "the same shapes, such as the initialization, and a model has weights. Give such a prior, or none."
+            "the same shapes, such as the initialisation, and a model has weights. Give such a prior, or none."
         )
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((parameters(posterior), parameters(prior)))]
     deviations = [np.asarray(leaf) for leaf in jax.tree.leaves(posterior.deviation)]
