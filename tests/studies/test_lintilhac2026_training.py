@@ -12,6 +12,7 @@ from genscope.fourier import WalshFunction, points
 from genscope.lab.compute import trial_key
 from genscope.lab.figure import Figure
 from genscope.lab.study import BUDGETS, Trial
+from genscope.models.bit_transformer import BitTransformer
 from genscope.studies import lintilhac2026_gap, lintilhac2026_norms
 from genscope.studies._walsh_training import CONVERGED, held_out_error, train
 
@@ -30,7 +31,7 @@ def test_a_run_converges_and_is_tested_on_the_whole_cube(run):
     function, cube = run.task.function(), points(4)
     assert (function.degree, function.sparsity) == (1, 2)
     np.testing.assert_allclose(run.sample.y, function(np.asarray(run.sample.x)), atol=1e-6)
-    outputs = np.asarray(jax.vmap(run.model)(cube), float)
+    outputs = np.asarray(jax.jit(BitTransformer.outputs)(run.model, cube), float)
     tested = held_out_error(run, KEY)
     assert tested.mean == pytest.approx(np.mean((outputs - function(cube)) ** 2), rel=1e-4)
     assert tested.sem == 0
