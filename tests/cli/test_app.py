@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from genscope.lab import Store
 from genscope.lab.store import DEFAULT_URL
 from genscope.lab.study import BUDGETS
 from tests.cli.program import TOYS, program
+
+QUICK = ["bound", "vc-cover", "--vc-dimension", "5", "--points", "100"]  # a command that starts at once
 
 
 def test_help_lists_every_command_and_shows_an_example_of_each(call):
@@ -39,31 +42,36 @@ def test_options_agree_with_the_library():
     assert tuple(_options.Budget) == BUDGETS
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_commands_that_need_no_jax_do_not_load_it(call, directory):
+    call("run", f"{TOYS}:study", "--budget", "quick")
+    requests = [
         ["--help"],
         ["run", "--help"],
         ["--version"],
         ["report"],
         ["export", "toy"],
-        ["store", "copy", DEFAULT_URL, "{to}"],
-    ],
-)
-def test_commands_that_need_no_jax_do_not_load_it(arguments, call, directory):
-    call("run", f"{TOYS}:study", "--budget", "quick")
-    arguments = [text.format(to=f"sqlite:///{directory}/copy.db") for text in arguments]
+        ["probe", "x0 & x1", "--bits", "4"],
+        ["store", "copy", DEFAULT_URL, f"sqlite:///{directory}/copy.db"],
+    ]
     code = (
-        "import sys; from genscope.cli._app import app\n"
-        "try: app(sys.argv[1:])\n"
-        "except SystemExit as end: assert not end.code, end.code\n"
-        "assert 'jax' not in sys.modules, 'JAX was loaded'"
+        "import json, sys; from genscope.cli._app import app\n"
+        "for request in json.loads(sys.argv[1]):\n"
+        "    try: app(request)\n"
+        "    except SystemExit as end: assert not end.code, (request, end.code)\n"
+        "    assert 'jax' not in sys.modules, f'{request} loads JAX'"
     )
-    subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code, json.dumps(requests)], check=True, capture_output=True)
+    assert (directory / "copy.db").exists()
 
 
 def test_help_loads_neither_tables_nor_databases():
     code = "import sys, genscope.cli; assert not {'polars', 'sqlalchemy', 'numpy', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_claims_load_no_statistics_no_optimizers_and_no_plots():
+    unwanted = {"scipy.stats", "scipy.optimize", "matplotlib"}  # each as slow to load as JAX
+    code = f"import sys, genscope.claims; assert not {unwanted} & set(sys.modules), {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -116,9 +124,7 @@ def _trials(path):
         return 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"), [(["run", f"{TOYS}:study", "--dry-run"], 141), (["run", "--help"], 1)]
-)
+@pytest.mark.parametrize(("arguments", "status"), [(QUICK, 141), (["run", "--help"], 1)])
 def test_a_reader_that_has_gone_is_met_with_silence(arguments, status):
     reader, writer = os.pipe()
     os.close(reader)
@@ -132,7 +138,7 @@ def test_a_reader_that_has_gone_is_met_with_silence(arguments, status):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux's")
 def test_a_full_disk_is_a_message():
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "genscope", "run", f"{TOYS}:study", "--dry-run"]
+        command = [sys.executable, "-m", "genscope", *QUICK]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert "No space left on device" in done.stderr

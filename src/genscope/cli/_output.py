@@ -38,10 +38,20 @@ def jsonable(value: Any) -> Any:
     return value
 
 
+class _Plain(Console):
+    """Texts as they are; a reader that has gone is our caller's affair."""
+
+    def __init__(self, **options: Any):
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(*, stderr: bool = False) -> Console:
     """Standard output, or standard error, as rich sees it."""
-    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=_WIDE)
+    made = _Plain(stderr=stderr)
+    return made if made.is_terminal else _Plain(stderr=stderr, width=_WIDE)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
