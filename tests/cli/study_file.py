@@ -49,6 +49,7 @@ search = Study(
     title="A threshold",
     source="tests",
     trial=success,
+    trial_cost=0.25,
     points=grid(context_length=[10, 100, 1000, 10_000], preset=["tuned", "minGPT"]),
     search=Search(lowest=2, highest=64, start=8, width=0.3, trials=32, batch=4, round=8),
     budgets={

@@ -55,7 +55,7 @@ def play(*script, studies=STUDIES):
 
 def test_cost_is_trials_times_their_cost():
     assert [cost(study, "standard") for study in STUDIES] == [24, 8, 32, 16]
-    assert cost(study_file.search, "quick") == 16
+    assert cost(study_file.search, "quick") == 16 / 4
 
 
 def test_one_takes_the_cheap_ones_and_one_the_dear_ones_and_the_idle_help():
@@ -66,16 +66,16 @@ def test_one_takes_the_cheap_ones_and_one_the_dear_ones_and_the_idle_help():
     assert given == ["a", "d", "c", "b", "b"]
 
 
-def test_no_more_than_two_share_a_study():
-    crew = FakeCrew(summary("a"), size=3)
-    assert list(side_by_side(STUDIES[1:2], crew=crew, budget="standard", follow=print))
-    assert crew.given == ["a", "a"]
+def test_all_help_with_a_dear_study_and_nobody_with_a_cheap_one():
+    for study, given in ((STUDIES[0], ["c", "c", "c"]), (STUDIES[1], ["a"])):
+        crew = FakeCrew(summary(study.name), size=3)
+        assert len(list(side_by_side([study], crew=crew, budget="standard", follow=print))) == 1
+        assert crew.given == given
 
 
 def test_progress_never_goes_back_and_ends_with_the_study():
-    two = [STUDIES[0]]
     said = [progress("c", 3), progress("c", 1), progress("c", 5), summary("c")]
-    _, over, heard = play(*said, studies=two)
+    _, over, heard = play(*said, studies=STUDIES[:1])
     assert [now.done for now in heard] == [3, 5]
     assert len(over) == 1
 

@@ -13,6 +13,8 @@ from genscope.cli._crew import Crew, Failure
 from genscope.lab import Store, Study
 from genscope.lab.runner import Progress, Summary
 
+_WORTH_HELPING = 10.0  # seconds; a second process has to load and compile what the first one has already
+
 Outcome = Summary | Failure
 Follow = Callable[[Progress], None]
 
@@ -33,7 +35,7 @@ def one_by_one(studies: Iterable[Study], *, store: Store, budget: str, follow: F
 def side_by_side(studies: Iterable[Study], *, crew: Crew, budget: str, follow: Follow) -> Iterator[Outcome]:
     """Run studies on a crew: one process takes the cheapest that waits, the others the dearest.
 
-    Once none waits, whoever has nothing to do helps with the dearest that one process works on.
+    Once none waits, whoever has nothing to do helps with a dear one on which the fewest work.
     """
     waiting = deque(sorted(studies, key=lambda study: cost(study, budget)))
     known = {study.name: study for study in waiting}
@@ -48,10 +50,10 @@ def side_by_side(studies: Iterable[Study], *, crew: Crew, budget: str, follow: F
                 light = light or study.name
             else:
                 crowd = Counter(name for name in crew.studies if name not in over | fatal)
-                lonely = [known[name] for name, members in crowd.items() if members == 1]
-                if not lonely:  # more than two would only wait for each other's rounds
+                dear = [known[name] for name in crowd if cost(known[name], budget) >= _WORTH_HELPING]
+                if not dear:
                     break
-                study = max(lonely, key=lambda study: cost(study, budget))
+                study = min(dear, key=lambda study: (crowd[study.name], -cost(study, budget)))
             crew.give(study)
         for message in crew.messages():
             if isinstance(message, Failure):
