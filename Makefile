@@ -11,10 +11,10 @@ reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 	$(BIN)/genscope reproduce --budget quick
 
 test: $(READY)  ## the test suite (minutes)
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(READY) .venv-oldest/.ready  ## with the slow tests and fresh seeds; then on the oldest JAX we support
-	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2
+	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2 --dist worksteal
 	.venv-oldest/bin/python -m pytest -n 2 -m "not slow"
 
 lint: $(READY)
