@@ -220,6 +220,7 @@ STUDY = Study(
     title="Samples to learn a parity, in one pass and by a chain of thought",
     source="lintilhac2026, Section 3",
     trial=trial,
+    trial_cost=8.0,
     points=_points([8, 12, 16, 20]),
     seeds=3,
     budgets={

@@ -86,6 +86,7 @@ STUDY = Study(
     title="Parity in one pass and by a chain of thought: the bounds",
     source="lintilhac2026, Theorems 7 and 8",
     trial=trial,
+    trial_cost=0.1,
     points=grid(weights=list(WEIGHTS), method=list(METHODS), context_length=LENGTHS),
     figures=(
         _risk_figure("paper", "the paper's weights"),

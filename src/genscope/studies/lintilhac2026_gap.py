@@ -98,6 +98,7 @@ STUDY = Study(
     title="The generalization gap grows with degree and sparsity",
     source="lintilhac2026, Figure 1",
     trial=trial,
+    trial_cost=3.0,
     points=grid(context_length=[20], sample_size=[1024], degree=[1, 2, 3], sparsity=[2, 5, 10], steps=[16_000]),
     seeds=5,
     budgets={

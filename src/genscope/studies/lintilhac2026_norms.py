@@ -156,6 +156,7 @@ STUDY = Study(
     title="Trained networks are smaller and flatter than the construction",
     source="lintilhac2026, Figure 2",
     trial=trial,
+    trial_cost=15.0,
     points=(*points([*_EASY, (3, 2)], ["paper"], 20_000), *points([(1, 2), (2, 2)], _OTHER, 20_000)),
     seeds=2,
     budgets={

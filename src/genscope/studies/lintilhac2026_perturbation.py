@@ -174,6 +174,7 @@ STUDY = Study(
     title="Noise on the weights, and the trace of the Hessian",
     source="lintilhac2026, Section 2.3",
     trial=trial,
+    trial_cost=5.0,
     points=_points([10, 20], [1, 2, 3, 4, 5], [2, 5], draws=[2], pairs=[32]),
     seeds=3,
     budgets={

@@ -110,6 +110,7 @@ STUDY = Study(
     title="Degree and sparsity from queries",
     source="lintilhac2026, Figure 8",
     trial=trial,
+    trial_cost=0.1,
     points=_points([20, 32, 64]),
     seeds=8,
     budgets={

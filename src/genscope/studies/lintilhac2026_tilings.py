@@ -98,6 +98,7 @@ STUDY = Study(
     title="Norm and sharpness against covering numbers on tilings of parities",
     source="lintilhac2026, Appendix E.3",
     trial=trial,
+    trial_cost=0.3,
     points=grid(bound=BOUNDS, context_length=[20, 64], degree=[2, 4], constant=[0.1, 0.5], sample_size=[8192, *_SIZES]),
     budgets={
         "quick": Plan(
