@@ -8,11 +8,11 @@ Guarantee: none about the function; `plateau_fraction` is an estimate. Closed fo
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
+from scipy import linalg
 
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.estimate import Estimate
@@ -26,19 +26,20 @@ def project(construction: FourierConstruction, *, projection: Projection) -> Fou
     Logits become $e_i^\top JJ^\top AKJJ^\top e_j$, with $c\,I$ for K; those of the second attention likewise.
     """
     model, sharpness = construction.model, construction.plan.sharpness
+    score, key, value, select = (np.asarray(w) for w in (model.score, model.key, model.value, model.select))
+    lift = linalg.block_diag(_positions(construction, projection), 1.0)
+    changes = {
+        "score": lift.T @ score @ key @ lift / sharpness,
+        "key": sharpness * np.diag([1.0] * projection.dim + [0.0]),
+        "value": lift.T @ value @ lift,
+        "select": lift.T @ select @ lift,
+        "readout": np.asarray(model.readout) @ lift,
+    }
+    if model.expand.ndim == 2:
+        changes |= {"expand": np.asarray(model.expand) @ lift, "contract": lift.T @ np.asarray(model.contract)}
     with float64():
-        positions = projection.positions(model.positions, model.score.dtype)
-        lift = jax.scipy.linalg.block_diag(positions, jnp.ones((1, 1)))
-        changes = {
-            "score": lift.T @ (model.score @ model.key) @ lift / sharpness,
-            "key": sharpness * jnp.diag(jnp.ones(projection.dim + 1).at[-1].set(0)),
-            "value": lift.T @ model.value @ lift,
-            "select": jnp.einsum("ia,hij,jb->hab", lift, model.select, lift),
-            "readout": model.readout @ lift,
-        }
-        if model.expand.ndim == 2:
-            changes |= {"expand": model.expand @ lift, "contract": lift.T @ model.contract}
-        return dataclasses.replace(model, projection=projection, **changes)
+        arrays = {name: jnp.asarray(array) for name, array in changes.items()}
+        return dataclasses.replace(model, projection=projection, **arrays)
 
 
 def plateau_fraction(
@@ -48,9 +49,7 @@ def plateau_fraction(
 
     It needs the inner products $JJ^\top$ alone, so that d' may be large. The error is that of the inputs, not of J.
     """
-    plan = construction.plan
-    with float64():
-        positions = np.asarray(projection.positions(plan.positions, jnp.dtype("float64")))
+    plan, positions = construction.plan, _positions(construction, projection)
     products = positions @ positions.T
     logits = plan.sharpness * products[: plan.sparsity, : plan.sparsity] @ plan.shares @ products
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -63,3 +62,8 @@ def plateau_fraction(
     ones = bits @ (plan.shares == 1).T  # among the members; the output position has bit 0
     inside = np.abs(bits @ weights.T - ones / plan.degree) <= 1 / (4 * plan.degree)
     return Estimate.of(inside.mean(axis=1))
+
+
+def _positions(construction: FourierConstruction, projection: Projection) -> Float[np.ndarray, "N e"]:
+    with float64():
+        return np.asarray(projection.positions(construction.plan.positions, jnp.dtype("float64")))

@@ -22,7 +22,7 @@ from genscope.precision import float64
 
 EXHAUSTIVE = 16  # bits
 _SAMPLES, _FEWEST = 2**12, 16  # inputs
-_WORK = 2**33  # multiplications of all tokens with one matrix
+_WORK = 2**31  # multiplications of all tokens with one matrix
 _NUMBERS = 2**24  # attention weights of a block of inputs
 
 
