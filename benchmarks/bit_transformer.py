@@ -55,14 +55,10 @@ def step_seconds(model: BitTransformer, data: Batch, predict: Predict) -> float:
     return cpu_seconds(lambda: jax.block_until_ready(steps(*start))) / STEPS
 
 
-def torch_seconds(model: BitTransformer, data: Batch) -> float | None:
-    """CPU seconds per step of the same network in PyTorch; None where it is not installed."""
-    try:
-        import torch  # pyright: ignore[reportMissingImports]  # a peer, in the environment of `make bench`
-        from torch import nn  # pyright: ignore[reportMissingImports]  # a peer, as above
-    except ImportError:
-        return None
-    torch.set_num_threads(1)
+def torch_network(model: BitTransformer) -> Any:
+    """The same network with the same weights in PyTorch, where that is installed."""
+    import torch  # pyright: ignore[reportMissingImports]  # a peer, in the environment of `make bench`
+    from torch import nn  # pyright: ignore[reportMissingImports]  # a peer, as above
 
     class Layer(nn.Module):
         def __init__(self, weights: Any):
@@ -91,7 +87,17 @@ def torch_seconds(model: BitTransformer, data: Batch) -> float | None:
             scale = float(np.log(LENGTH + 1) / np.sqrt(h.shape[-1]))
             return self.second(self.first(h, scale), scale)[:, -1] @ self.w_read + self.b_read
 
-    network = Network()
+    return Network()
+
+
+def torch_seconds(model: BitTransformer, data: Batch) -> float | None:
+    """CPU seconds per step of the same network in PyTorch; None where it is not installed."""
+    try:
+        import torch  # pyright: ignore[reportMissingImports]  # a peer
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    network = torch_network(model)
     bits, labels = torch.tensor(np.asarray(data.x)).long(), torch.tensor(np.asarray(data.y))
     with torch.no_grad():
         np.testing.assert_allclose(network(bits).numpy(), model.outputs(data.x), atol=1e-5)
