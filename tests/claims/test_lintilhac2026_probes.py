@@ -35,6 +35,18 @@ def test_c8():
     assert verdict([])["verdict"] == "undecided"
 
 
+def test_trained_networks_are_reported_beside_and_do_not_decide():
+    common = {"status": "ok", "degree": 2, "converged": True, "coarse_degree": 2, "coarse_right": True}
+    one = common | {"fine_degree": 3, "fine_right": False}
+    two = common | {"converged": False, "fine_degree": None, "fine_right": False}
+    readings = [Reading(pl.DataFrame(made, infer_schema_length=None), (), 0) for made in (rows(80, 0), [one, two])]
+    found = C8.verdict(readings, budget="standard", seconds=0.0)
+    assert found["verdict"] == "holds"
+    assert found["numbers"]["trained networks that converged"] == "1 of 2"
+    assert found["numbers"]["trained, tolerance 0.1: components of the target"] == "1 of 1"
+    assert found["numbers"]["trained, tolerance 0.02: degree of the target"] == "0 of 1"
+
+
 def test_the_paper_s_restriction_is_reported_beside_and_does_not_decide():
     found = verdict(rows(80, 0))
     assert found["verdict"] == "holds"

@@ -7,6 +7,7 @@ from genscope.claims.lintilhac2026_probes import C8
 from genscope.lab import Store, run
 from genscope.lab.reading import read
 from genscope.probe import degree
+from genscope.studies import lintilhac2026_probes_trained
 from genscope.studies.lintilhac2026_probes import STUDY, trial
 from tests.probe.functions import differences_without_dead_bits
 
@@ -45,6 +46,17 @@ def test_the_claim_is_decided(verdict):
 def test_a_tester_without_dead_bits_fails_the_claim(verdict, monkeypatch):
     monkeypatch.setattr(degree, "differences", differences_without_dead_bits)
     assert verdict(seeds=10)["verdict"] == "fails"
+
+
+@pytest.mark.slow  # training compiles for some seconds
+def test_a_trained_network_is_told_by_queries():
+    found = lintilhac2026_probes_trained.trial(
+        jr.key(1), context_length=17, sample_size=1024, degree=1, sparsity=2, steps=2000
+    )
+    assert found["converged"]
+    assert (found["coarse_degree"], found["coarse_right"], found["tested_degree"]) == (1, True, 1)
+    assert found["coarse_sparsity"] <= 2
+    assert found["coarse_queries"] <= lintilhac2026_probes_trained.QUERIES
 
 
 def test_points_that_no_trial_can_have():
