@@ -1,11 +1,15 @@
 """The order of work on a crew that only pretends to work."""
 
+import pickle
+
 import pytest
 
+from genscope import claims, studies
 from genscope.cli._crew import Crew, Failure
 from genscope.cli._schedule import cost, one_by_one, side_by_side
 from genscope.lab import Store
 from genscope.lab.runner import Progress, Summary
+from genscope.lab.study import BUDGETS
 from tests.cli import study_file
 
 STUDIES = [study_file.study.replace(name=name, budgets={}, trial_cost=seconds) for name, seconds in
@@ -97,3 +101,10 @@ def test_one_by_one_begins_with_the_cheapest():
     with Store("sqlite:///genscope.db") as store:
         over = one_by_one(STUDIES, store=store, budget="standard", follow=lambda now: None)
         assert [outcome.study for outcome in over] == list("abcd")
+
+
+def test_every_study_can_be_sent_to_another_process():
+    listed = {study.name: study for claim in claims.ALL for budget in BUDGETS for study in claim.studies[budget]}
+    for study in (*studies.ALL, *listed.values()):
+        assert pickle.loads(pickle.dumps(study)).name == study.name
+        assert cost(study, "quick") > 0

@@ -22,23 +22,31 @@ KEY = jr.key(7)
 DIM, HEADS, LENGTH, SIZE = 16, 4, 13, 24
 
 
-def scrambled(key, scale=1.0):
+@eqx.filter_jit
+def scrambled(key):
     """A model all of whose weights (biases and gains too) are random, so that no term can hide at zero."""
     model = BitClassifier(LENGTH, dim=DIM, heads=HEADS, key=key)
     leaves, tree = jax.tree.flatten(model)
-    drawn = [0.5 * scale * jr.normal(stream(key, f"leaf {i}"), leaf.shape) for i, leaf in enumerate(leaves)]
+    drawn = [0.5 * jr.normal(stream(key, f"leaf {i}"), leaf.shape) for i, leaf in enumerate(leaves)]
     return jax.tree.unflatten(tree, drawn)
 
 
+@eqx.filter_jit
 def sharpened(model, span):
     """The model with its scores stretched until the limits of the widest head are `span` apart."""
     top, floor = model.table().limits()
     return eqx.tree_at(lambda m: m.w_key, model, model.w_key * (span / (top - floor).max()))
 
 
+@eqx.filter_jit
+def tabulated(model):
+    """The table, the limits of its scores, and whether they are narrow."""
+    table = model.table()
+    return table, table.limits(), table.narrow()
+
+
 def test_limits_hold_for_every_example(bits):
-    table = scrambled(KEY).table()
-    top, floor = table.limits()
+    table, (top, floor), _ = tabulated(scrambled(KEY))
     scores = np.where(bits[..., None], table.scores[1], table.scores[0])
     largest = np.maximum(scores.max(axis=1), table.cls_scores)
     assert (np.asarray(floor) <= largest).all()
@@ -67,8 +75,8 @@ def gradients(model, bits, logits):
 
 @pytest.mark.parametrize("span", [5.0, 75.0, 85.0, 3000.0])
 def test_shortcut_equals_plain_form_in_value_and_gradient(bits, span):
-    model = sharpened(scrambled(KEY), span)
-    assert model.table().narrow() == (span < RANGE)
+    model = sharpened(scrambled(KEY), jnp.float32(span))
+    assert tabulated(model)[2] == (span < RANGE)
     np.testing.assert_allclose(fast(model, bits), plain(model, bits), atol=1e-5)
     by_plain, by_fast = gradients(model, bits, plain), gradients(model, bits, fast)
     for expected, found in zip(jax.tree.leaves(by_plain), jax.tree.leaves(by_fast), strict=True):
@@ -77,8 +85,11 @@ def test_shortcut_equals_plain_form_in_value_and_gradient(bits, span):
 
 
 def test_the_two_stable_forms_agree_where_both_are_safe(bits):
-    table, x = scrambled(KEY).table(), indicators(bits)
-    np.testing.assert_allclose(quotients(sum_rows(table, x), HEADS), mix_by_example(table, x), atol=1e-5)
+    @eqx.filter_jit
+    def both(table, x):
+        return quotients(sum_rows(table, x), HEADS), mix_by_example(table, x)
+
+    np.testing.assert_allclose(*both(tabulated(scrambled(KEY))[0], indicators(bits)), atol=1e-5)
 
 
 def test_a_planted_error_in_the_table_is_seen(bits):
