@@ -61,9 +61,9 @@ def test_other_variants_signs_and_a_constant(call_json):
 
 
 def test_people_read_a_table(call, directory):
-    options = ("--components", "0,1:1;5,19:-2", "--context-length", 20, "--variant", "tuned", "--out", "m.safetensors")
+    options = ("--components", "0,1:1;5,16:-2", "--context-length", 17, "--variant", "tuned", "--out", "m.safetensors")
     text = " ".join(call("construct", "fourier", *options).stdout.split())
-    assert "2 components on 20 bits, weights tuned" in text
+    assert "2 components on 17 bits, weights tuned" in text
     assert "verified: largest error" in text
     assert "8194 hard and random inputs" in text
     assert "block norm mean gradient" in text
