@@ -123,6 +123,7 @@ CUBES = Study(
     title="Transformers built to compute sums of parities",
     source="lintilhac2026, Appendix B",
     trial=cube_trial,
+    trial_cost=0.8,
     trial_cost=2.0,
     points=_CUBES,
     seeds=3,
@@ -151,6 +152,7 @@ TRACES = Study(
     title="Norm and sharpness of the built Transformers, by formula and by differentiation",
     source="lintilhac2026, Theorems 10, 13 and 14",
     trial=trace_trial,
+    trial_cost=6.0,
     trial_cost=3.0,
     points=(
         *grid(case=list(CASES), variant=["full", "minimal"], method=["gradients"]),
