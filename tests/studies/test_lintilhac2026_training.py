@@ -104,3 +104,16 @@ def test_sample_sizes_and_arms_share_their_functions():
 def test_impossible_points_are_refused(study, changes, advice):
     with pytest.raises(ValueError, match=advice):
         study.trial(KEY, **(dict(study.points[0]) | changes))
+
+
+@pytest.mark.parametrize(
+    ("study", "changes", "advice"),
+    [
+        (GAP, {"degree": 21}, "Lower the sparsity"),
+        (GAP, {"degree": 1, "sparsity": 21}, "Lower the sparsity"),
+        (NORMS, {"sample_size": 100}, "sample_size lies between 512"),
+    ],
+)
+def test_impossible_points_are_refused_before_anything_runs(study, changes, advice):
+    with pytest.raises(ValueError, match=advice):
+        study.check(study.points[0] | changes)

@@ -8,6 +8,7 @@ Guarantee: exact; function, sample, initialisation and order of the batches come
 """
 
 import functools
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -18,6 +19,7 @@ from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
 from genscope.fourier import points, random_function
+from genscope.lab.study import Point, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.tasks import Batch, WalshSum
@@ -26,6 +28,19 @@ from genscope.train.epochs import Epochs, squared_errors, train_epochs
 CONVERGED = 0.02  # training error at which a run ends
 BATCH, CLIP, RATE, DECAY = 64, 1.0, 1e-3, 1e-4
 TEST = 8192  # fresh strings, or all there are
+
+
+def check(point: Point, *, strings: int = BATCH) -> None:
+    """Refuse points that no run can have: too few strings, or more components than there are sets of that size."""
+    within(context_length=(2, 64), sample_size=(strings, 2**20), degree=(1, None), sparsity=(1, None), steps=(1, None))(
+        point
+    )
+    length, degree, sparsity = (int(point[axis]) for axis in ("context_length", "degree", "sparsity"))
+    if sparsity > math.comb(length, degree):
+        raise ValueError(
+            f"there are {math.comb(length, degree)} sets of {degree} among {length} bits, fewer than {sparsity} "
+            "components. Lower the sparsity, or change the degree."
+        )
 
 
 class Run(NamedTuple):

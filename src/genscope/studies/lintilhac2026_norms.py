@@ -10,6 +10,7 @@ Guarantee: norms are exact. Traces are unbiased estimates at the training sample
 these 512 strings. The construction's norms and gradients are closed forms.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -23,11 +24,10 @@ from genscope.estimate import Estimate
 from genscope.fourier import WalshFunction
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Scatter
-from genscope.lab.study import within
 from genscope.measure.sharpness import hessian_trace
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
-from genscope.studies._walsh_training import BATCH, DECAY, Run, held_out_error, train
+from genscope.studies._walsh_training import DECAY, Run, check, held_out_error, train
 from genscope.tasks import Batch
 
 PARTS, STRINGS, PROBES = 16, 32, 4
@@ -170,11 +170,5 @@ STUDY = Study(
     # The same function, sample and random numbers in every arm.
     paired=frozenset({"arm", "steps"}),
     batch=1,
-    check=within(
-        context_length=(2, 64),
-        sample_size=(max(BATCH, PARTS * STRINGS), 2**20),
-        degree=(1, 64),
-        sparsity=(1, 64),
-        steps=(1, None),
-    ),
+    check=functools.partial(check, strings=PARTS * STRINGS),
 )
