@@ -124,7 +124,6 @@ CUBES = Study(
     source="lintilhac2026, Appendix B",
     trial=cube_trial,
     trial_cost=0.8,
-    trial_cost=2.0,
     points=_CUBES,
     seeds=3,
     budgets={"quick": Plan(_CUBES)},
@@ -153,7 +152,6 @@ TRACES = Study(
     source="lintilhac2026, Theorems 10, 13 and 14",
     trial=trace_trial,
     trial_cost=6.0,
-    trial_cost=3.0,
     points=(
         *grid(case=list(CASES), variant=["full", "minimal"], method=["gradients"]),
         *grid(case=["G1", "G2", "G3", "G4"], variant=["full"], method=["Hessian"]),
