@@ -27,6 +27,7 @@ def test_a_small_network_learns_and_is_read(record):
     assert 1 <= record["components"] <= 2
     assert record["attention"].shape == record["influence"].shape == (6, 6)
     np.testing.assert_allclose(record["attention"].sum(axis=1), 1, atol=1e-3)  # a mean of 8,192 in float32
+    np.testing.assert_allclose(record["influence"].sum(axis=1), 1, atol=1e-5)
     assert 0 <= record["recall"] <= record["precision"] <= 1
     assert record["shown"] == (record["recall"] >= 0.9)
     # Without bits in the scores a row computes what it looks at.
@@ -54,6 +55,10 @@ def test_components_are_read_off_the_whole_spectrum():
     assert float(seen["error"]) == pytest.approx(1.0, abs=1e-5)  # (1 + χ) against χ
     _, height = study._curve(model, seen, [0])
     assert study._turns(height) == 1
+    curve = study._oriented(height)
+    assert np.abs(curve).max() == pytest.approx(1)
+    assert curve[0] == pytest.approx(1, abs=0.02)  # |a - 1/2| less its mean ends as high as its middle is low
+    np.testing.assert_allclose(study._oriented(-3 * height + 2), curve, atol=1e-5)
 
 
 def test_turns_are_counted_without_flat_parts():

@@ -90,10 +90,10 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
         "untrained_recall": untrained.recall,
         "turns": _turns(height),
         "attention": np.asarray(seen["attention"])[order],
-        "influence": np.asarray(seen["influence"])[order],
+        "influence": _shares(np.asarray(seen["influence"]))[order],
         "relevant": np.array(target.relevant),
         "curve_at": place,
-        "curve": height,
+        "curve": _oriented(height),
     }
 
 
@@ -152,6 +152,17 @@ def _curve(model: ScalarAttention, seen: dict[str, Array], used: list[int]) -> t
 _heights = eqx.filter_jit(ScalarAttention.curve)
 
 
+def _oriented(height: Float[np.ndarray, " places"]) -> Float[np.ndarray, " places"]:
+    """A curve for comparison with others: centred, at most 1 in size, and beginning above 0; the read-out undoes it."""
+    centred = height - height.mean()
+    return centred / max(np.abs(centred).max(), 1e-30) * (1 if centred[0] >= 0 else -1)
+
+
+def _shares(matrix: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows columns"]:
+    """Each row as shares of its sum; a row of zeros stays."""
+    return matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1e-30)
+
+
 def _turns(height: Float[np.ndarray, " places"]) -> int:
     """How often the slope changes its sign, slopes below 1 % of the steepest left out."""
     slope = np.diff(height)
@@ -191,12 +202,12 @@ STUDY = Study(
             title="Rows of the attention",
             caption=(
                 "One trained network (T = 20, three components of two bits): mean attention of each row, and the "
-                "influence of each bit on what the row adds to the output. Rows are sorted by the spread of what they "
-                "add, the most used first; the bits of the target are marked."
+                "share of each bit in the influences on what the row adds to the output. Rows are sorted by the spread "
+                "of what they add, the most used first; the bits of the target are marked."
             ),
             source="lintilhac2026, Figure 5",
             where={"degree": 2, "scores": "full", "converged": True},
-            panels=(Panel("attention", "attention"), Panel("influence", "influence on the row's output")),
+            panels=(Panel("attention", "attention"), Panel("influence", "influence on the row's output, share")),
             rows="row, most used first",
             columns="position",
             marked="relevant",
@@ -204,15 +215,16 @@ STUDY = Study(
         Curves(
             title="The curve that every row applies",
             caption=(
-                "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1]; one thin line "
-                "per run, the median bold. A parity of k bits needs k - 1 turns."
+                "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1], centred and "
+                "turned so that it begins above 0; one thin line per run, the median bold. A row that only counts the "
+                "ones among k bits needs k - 1 turns for their parity; one that also uses its own bit needs fewer."
             ),
             source="lintilhac2026, Figure 5",
             labels={"curve_at": "scalar a, rescaled"},
             where={"scores": "full", "converged": True},
             x="curve_at",
             y=("curve",),
-            quantity="g(a)",
+            quantity="g(a), centred and scaled",
             facet="degree",
         ),
         Line(
