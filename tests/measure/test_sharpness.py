@@ -96,8 +96,9 @@ def test_the_gauss_newton_trace(outputs, loss):
     assert found.mean == pytest.approx(np.trace(newton), rel=1e-12)
     blocks = np.add.reduceat(np.diag(newton), STARTS[outputs])
     assert [each.mean for each in found.groups.values()] == pytest.approx(blocks, rel=1e-12)
-    nystrom = hessian_trace(model, batch, loss=loss, method="xnystrace", probes=6, key=jr.key(0))
-    assert abs(nystrom.mean - found.mean) < 6 * nystrom.sem + 1e-9
+    if outputs == 1:
+        nystrom = hessian_trace(model, batch, loss=loss, method="xnystrace", probes=6, key=jr.key(0))
+        assert abs(nystrom.mean - found.mean) < 6 * nystrom.sem + 1e-9
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -59,6 +59,7 @@ def test_signs_are_unbiased_exactly(name):
     assert found == pytest.approx(np.add.reduceat(np.diag(symmetric), starts), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_blocks_of_xtrace_are_unbiased(indefinite):
     """Means of 10,000 independent estimates; a bias of a fifteenth of the trace is caught."""
     rng = np.random.default_rng(seed(1))
