@@ -1,6 +1,6 @@
 r"""What the spectrum of a function on the cube says: degree, sparsity, level weights, influences, noise stability.
 
-Source: lintilhac2026, Section 2; odonnell2014, Sections 1.4, 2.2 to 2.4 (influences, noise stability), for real values.
+Source: lintilhac2026, Section 2; influences and noise as in R. O'Donnell, Analysis of Boolean Functions, Chapter 2.
 Departures: the sparsity does not count the constant; noise sensitivity is that of real functions,
 $\frac14\mathbb E[(f(x)-f(y))^2]$, which for values 1 and -1 is the probability that f(x) and f(y) differ.
 Guarantee: exact up to rounding. Degree and sparsity need to know which coefficients are zero: in tables those of
