@@ -57,10 +57,17 @@ def test_too_few_queries_are_no_agreement():
 
 def test_closeness_is_accepted_refuted_or_open():
     def off(amount):
-        return WalshFunction(30, (*F.supports, (0, 1, 2, 3)), (*F.coefficients, amount))
+        return WalshFunction(30, (*F.supports, (0, 1, 2, 3), (4, 5)), (*F.coefficients, amount, amount))
 
-    for g, tolerance, expected in ((off(0.1), 0.02, True), (off(0.3), 0.02, False), (off(0.1414), 0.02, None)):
-        assert compare(F, g, tolerance=tolerance, bound=4.0).reached is expected
+    for amount, expected in ((0.05, True), (0.3, False), (0.1, None)):  # mean squares 0.005, 0.18 and 0.02
+        assert compare(F, off(amount), tolerance=0.02, bound=4.0, limit=200_000).reached is expected
+
+
+def test_a_tolerance_too_small_for_a_mean_is_met_point_by_point():
+    found = compare(lambda x: F(x) + 1e-6 * (x.sum(axis=1) % 3), F, tolerance=1e-11, bound=4.0, limit=10**5)
+    assert found.reached
+    assert found.share < 0.001
+    assert not compare(lambda x: F(x) + 1e-5 * (x.sum(axis=1) % 3), F, tolerance=1e-11, bound=4.0, limit=10**5).reached
 
 
 def test_the_interval_of_a_mean_covers_as_it_says():

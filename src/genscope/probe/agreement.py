@@ -5,8 +5,9 @@ Departures: None.
 Guarantee: if no disagreement is seen at m independent inputs, then with confidence $1 - \delta$ at most a share
 $\log(1/\delta)/m$ of all inputs disagree. A sum of w characters that is not zero is non-zero on at least a share $1/w$
 of the inputs, one of degree k on at least $2^{-k}$: a difference of at most $m/\log(1/\delta)$ components, or of degree
-at most its binary logarithm, would have been seen. With a tolerance, the mean squared difference is bounded by an
-empirical Bernstein interval, whose range rests on a bound of |f|.
+at most its binary logarithm, would have been seen. With a tolerance E, either the mean squared difference is bounded by
+an empirical Bernstein interval, whose range rests on a bound of |f|, or, if no square above E is seen, it is at most E
+on all but such a share of the inputs (`share` is then less than 1).
 """
 
 import math
@@ -30,7 +31,7 @@ class Agreement:
 
     reached: bool | None
     inputs: int
-    share: float  # of inputs that may disagree (with tolerance 0) with the confidence asked for; 1 if unknown
+    share: float  # of inputs that may disagree, with the confidence asked for; 1 if a mean was bounded, or nothing
     mean_squared_error: float
     largest_error: float
 
@@ -75,9 +76,12 @@ def _close(oracle, function, rng, confidence, tolerance, bound) -> Agreement:
         errors = np.append(errors, _errors(oracle, function, rng, size))
         look += 1
         most = 2 * oracle.scale if bound is None else bound
-        low, high = mean_interval(errors**2, most**2, (1 - confidence) / (look * (look + 1)))
+        delta = (1 - confidence) / (look * (look + 1)) / 2  # half for the mean, half for the largest
+        low, high = mean_interval(errors**2, most**2, delta)
         if low > tolerance or high <= tolerance:
             return _said(high <= tolerance, errors, 1.0)
+        if len(errors) >= TERMS * math.log(1 / delta) and errors.max() ** 2 <= tolerance:
+            return _said(True, errors, math.log(1 / delta) / len(errors))
     return _said(None, errors, 1.0)
 
 

@@ -247,6 +247,12 @@ def _about_signs(oracle: Oracle, values: np.ndarray) -> str:
 
 
 def _promise(oracle: Oracle, agreement: Agreement, confidence: float, tolerance: float) -> str:
+    if tolerance and agreement.share < 1:
+        return (
+            f"At {agreement.inputs} fresh random inputs the squared difference from the sum listed is at most "
+            f"{tolerance:g}: with confidence {confidence:g} it is on all but {100 * agreement.share:.2g} % of the "
+            "inputs. Degree and sparsity are those of this sum."
+        )
     if tolerance:
         return (
             f"With confidence {confidence:g} the mean squared difference from the sum listed is at most "

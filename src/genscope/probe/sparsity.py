@@ -101,7 +101,8 @@ def sparsity_at_most(
         if high <= tolerance:  # no proof that τ is small: merging hides energy. But there is nothing left to see
             break
     recovered = recover(oracle, rng=rng, confidence=half, tolerance=tolerance, bound=bound)
-    if recovered.complete and recovered.function.sparsity <= sparsity:
+    proved = recovered.complete and recovered.agreement.share == 1  # of the mean, and not point by point
+    if proved and recovered.function.sparsity <= sparsity:
         return Verdict(True, confidence, oracle.queries - before)
     return Verdict(None, confidence, oracle.queries - before)
 
