@@ -11,6 +11,7 @@ from benchmarks import (
     classifier_step,
     construct,
     probe,
+    sharpness,
     spectrum,
     store,
     threshold_design,
@@ -28,5 +29,6 @@ for benchmark in (
     probe,
     bit_transformer,
     spectrum,
+    sharpness,
 ):
     benchmark.main()
