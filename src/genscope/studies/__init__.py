@@ -19,6 +19,7 @@ from genscope.studies import (
     lintilhac2026_norms,
     lintilhac2026_perturbation,
     lintilhac2026_probes,
+    lintilhac2026_probes_trained,
     lintilhac2026_tilings,
     mousavi2025_1str,
     mousavi2025_block,
@@ -57,6 +58,7 @@ ALL: tuple[Study, ...] = (
     lintilhac2026_chain_bounds.STUDY,
     lintilhac2026_chain.STUDY,
     lintilhac2026_probes.STUDY,
+    lintilhac2026_probes_trained.STUDY,
     lintilhac2026_tilings.STUDY,
     lintilhac2026_certificate.STUDY,
 )
