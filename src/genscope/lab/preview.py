@@ -55,7 +55,7 @@ def preview(
         else:
             most += max(len(known), selection.search.trials)
             exact = False
-    missing = [trial for trial in listed if trial.id not in done]
+    missing = [trial for trial in listed if trial.id not in done] if done else listed  # identities take a while
     return Preview(
         points=len(selection.points),
         trials=len(listed),
