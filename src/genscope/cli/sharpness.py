@@ -168,8 +168,9 @@ def _tell(facts: dict[str, Any]) -> None:
         f"{facts['examples']} examples"
     )
     norm, smoothed = facts["operator_norm"], facts["smoothed_sharpness"]
+    matrix = "Gauss–Newton matrix" if facts["method"] in ("gauss-newton", "xnystrace") else "Hessian"
     rows = [
-        ["trace of the Hessian", _with_error(facts["trace"]), f"{facts['method']}, {facts['products']} products"],
+        [f"trace of the {matrix}", _with_error(facts["trace"]), f"{facts['method']}, {facts['products']} products"],
         [
             "operator norm",
             f"{norm['value']:.4g}",

@@ -14,6 +14,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
@@ -123,7 +124,9 @@ def operator_norm(
     start = curvature.draw(stream(key, "start"), 1)[0]
     values, residuals = _traces.lanczos(curvature.products, start, depth)
     largest = int(np.argmax(np.abs(values)))
-    return OperatorNorm(float(values[largest]), float(residuals[largest]), float(values[0]), float(values[-1]))
+    eigenvalue = float(values[largest])
+    rounding = float(jnp.finfo(curvature.parameters.dtype).eps) * abs(eigenvalue)  # of the products
+    return OperatorNorm(eigenvalue, float(residuals[largest]) + rounding, float(values[0]), float(values[-1]))
 
 
 def smoothed_sharpness(
