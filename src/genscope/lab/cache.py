@@ -40,7 +40,7 @@ def use_compilation_cache(directory: Path | None = None) -> Path | None:
     if not os.access(directory, os.W_OK):
         return None
     jax.config.update("jax_compilation_cache_dir", str(directory))
-    # A quick program takes tens of milliseconds to compile, and a study has many of them.
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
+    # Small programs count: a study has hundreds of them, and processes side by side share them.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
     return directory

@@ -107,12 +107,12 @@ STUDY = Study(
     title="How many samples does a sparse AND need?",
     source="edelman2022, Figure 2",
     trial=trial,
-    trial_cost=0.5,
+    trial_cost=1.0,
     points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[200], preset=["minGPT"])],
     search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=600, batch=4, round=16),
     budgets={
         "quick": Plan(
-            grid(context_length=[50, 200, 800, 3200], preset=["tuned"]),
+            grid(context_length=[50, 200, 800], preset=["tuned"]),
             search=Search(lowest=16, highest=400, start=70, width=0.12, trials=64, batch=4, round=16),
         ),
         "paper": Plan(

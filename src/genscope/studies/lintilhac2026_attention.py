@@ -187,7 +187,7 @@ STUDY = Study(
     title="What the rows of a trained attention show",
     source="lintilhac2026, Section 2.4, Figure 5",
     trial=trial,
-    trial_cost=4.0,
+    trial_cost=2.0,
     points=(
         *grid(**_PAPER, degree=[2, 3], scores=["full"]),
         *grid(**_PAPER, degree=[2], scores=["positions"]),

@@ -11,7 +11,7 @@ answer, or, with a chain, on every step of it. That is the accuracy under the la
 strings are in the sample, so the accuracy on the others is recorded beside.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -211,8 +211,8 @@ def _figure(target: str, about: str) -> Line:
     )
 
 
-def _points(lengths: list[int]) -> tuple[dict[str, Any], ...]:
-    return grid(context_length=lengths, target=list(TARGETS), method=list(START))
+def _points(lengths: list[int], targets: Sequence[str] = TARGETS) -> tuple[dict[str, Any], ...]:
+    return grid(context_length=lengths, target=list(targets), method=list(START))
 
 
 STUDY = Study(
@@ -224,7 +224,7 @@ STUDY = Study(
     points=_points([8, 12, 16, 20]),
     seeds=3,
     budgets={
-        "quick": Plan(_points([8, 12])),
+        "quick": Plan(_points([8, 12], ["half"])),
         "paper": Plan(_points([8, 12, 16, 20, 24]), seeds=8),
     },
     figures=(_figure("all", "all bits"), _figure("half", "a random half of the bits")),

@@ -85,6 +85,7 @@ STUDY = Study(
     title="Which function has a Transformer learnt? Degree and sparsity from queries",
     source="lintilhac2026, Figure 8",
     trial=trial,
+    trial_cost=5.0,
     points=grid(context_length=[20], sample_size=[4096], degree=[1, 2], sparsity=[2, 5], steps=[8_000]),
     seeds=2,
     budgets={
