@@ -90,6 +90,6 @@ def test_expressions_are_read_as_before():
     assert facts == first == named
     told = call("--help").stdout
     assert "--context-length" in told
-    assert "Other modes, each with --help: token-retrieval, recurrent-retrieval." in told
+    assert "Other modes, each with --help: token-retrieval, recurrent-retrieval, fourier." in told
     assert "--tokens" in call("token-retrieval", "--help").stdout
     assert "Missing" in call(status=2).stderr
