@@ -185,6 +185,7 @@ def test_a_study_without_trials_says_so(tmp_path):
         text = page.render(new)
     assert "none finished yet" in text
     assert text.count("No finished trial has what this figure shows.") == 2
+    assert "<figure" not in text  # a line for each will do
 
 
 def test_a_store_in_which_every_trial_failed(tmp_path):

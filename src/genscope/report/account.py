@@ -37,6 +37,11 @@ class Shown:
     data: Table | None
     command: str
 
+    @property
+    def empty(self) -> bool:
+        """Nothing but a note: no drawing and no table."""
+        return self.svg is None and not self.tables and self.data is None
+
 
 @dataclass(frozen=True)
 class Account:
@@ -80,7 +85,7 @@ def _shown(facts: Mapping[str, Any], manifest: Mapping[str, Any], frame: pl.Data
         figure = Figure.from_manifest(facts)
     except ValueError as error:  # a store written by a newer genscope: its other figures can still be read
         title = str(facts.get("title", "A figure"))
-        return Shown(anchor, title, "This figure cannot be drawn.", "", None, [str(error)], (), None, "")
+        return Shown(anchor, title, "", "", None, [f"This figure cannot be drawn. {error}"], (), None, "")
     made = section(figure, frame, _search(manifest, frame), anchor)
     svg = None if made.svg is None else Markup(made.svg)
     command = _command(figure, manifest, frame)

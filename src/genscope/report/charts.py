@@ -65,7 +65,7 @@ def line(figure: Line, series: Sequence[Series], fits: Sequence[Fits | None], na
         )
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(reduced_label(figure))
-    _ticks(axes, figure, [mark.x for each in series for mark in each.marks])
+    _ticks(axes, [mark.x for each in series for mark in each.marks])
     if not figure.log_y:
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     _legend(drawing, [axes], [mark for each in series for mark in each.marks])
@@ -82,7 +82,7 @@ def scatter(figure: Scatter, series: Sequence[Series], name: str, label: str) ->
         _marks(axes, each, number, places, joined=False)
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(figure.label(figure.y))
-    _ticks(axes, figure, [mark.x for each in series for mark in each.marks])
+    _ticks(axes, [mark.x for each in series for mark in each.marks])
     _legend(drawing, [axes], [mark for each in series for mark in each.marks])
     return inline(drawing, name, label)
 
@@ -256,14 +256,14 @@ def _plain(value: float, _: float | None = None) -> str:
     return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
 
 
-def _ticks(axes: Axes, figure: Line | Scatter, values: Sequence[Any]) -> None:
+def _ticks(axes: Axes, values: Sequence[Any]) -> None:
     """Ticks in plain numbers, at the measured values if these are few and whole."""
     named = _words(values)
     distinct = [] if named else sorted({value for value in values if value is not None})
     if named:
         axes.set_xticks(range(len(named)), named)
     else:
-        if 3 <= len(distinct) <= 10 and (figure.log_x or all(isinstance(value, int) for value in distinct)):
+        if 3 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
             axes.xaxis.set_major_locator(ticker.FixedLocator([float(value) for value in distinct]))
         axes.xaxis.set_major_formatter(_plain)
     axes.yaxis.set_major_formatter(_plain)
