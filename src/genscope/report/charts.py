@@ -244,15 +244,26 @@ def _scales(axes: Axes, figure: Line | Scatter) -> None:
 
 
 def _log_ticks(axes: Axes, which: Literal["x", "y"]) -> None:
-    """A logarithmic axis with ticks at 1, 2, 5, 10, ..., written as plain numbers."""
+    """A logarithmic axis with ticks at 1, 2, 5, 10, ..., or at powers of ten alone, written as plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_locator(_LogTicks())
     axis.set_major_formatter(_plain)
     axis.set_minor_locator(ticker.NullLocator())
 
 
+class _LogTicks(ticker.LogLocator):
+    """As many ticks as their labels have room for."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Where the ticks of an axis from `vmin` to `vmax` are."""
+        self.set_params(subs=(1, 2, 5) if vmax < 200 * vmin else (1,))
+        return super().tick_values(vmin, vmax)
+
+
 def _plain(value: float, _: float | None = None) -> str:
+    if abs(value) >= 1e6:
+        return f"{value:.3g}".replace("e+0", "e")
     return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
 
 
