@@ -60,3 +60,14 @@ def signs(bits: Any, dtype: Any = np.float32) -> Any:
 def bits(signs: Any) -> Any:
     """Bits of an array of signs: 1 becomes False, -1 becomes True; the inverse of `signs`."""
     return signs < 0
+
+
+def check_bits(x: Any, what: str) -> None:
+    """Refuse an array that holds no bits; `what` got it. Values of integers are checked in NumPy arrays only."""
+    integral = np.issubdtype(x.dtype, np.integer)
+    outside = isinstance(x, np.ndarray) and integral and bool(((x != 0) & (x != 1)).any())
+    if outside or not (integral or np.issubdtype(x.dtype, np.bool_)):
+        raise ValueError(
+            f"{what} got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits are booleans or "
+            "integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
+        )

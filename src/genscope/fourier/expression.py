@@ -74,13 +74,7 @@ class Expression:
                 f"the expression got an array of shape {np.shape(x)}: the last axis holds the bits x0, x1, ..., here "
                 f"at least {needed} of them. Lengthen the inputs."
             )
-        integral = np.issubdtype(x.dtype, np.integer)
-        outside = isinstance(x, np.ndarray) and integral and bool(((x != 0) & (x != 1)).any())
-        if outside or not (integral or np.issubdtype(x.dtype, np.bool_)):
-            raise ValueError(
-                f"the expression got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits are "
-                "booleans or integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
-            )
+        cube.check_bits(x, "the expression")
         return _run(self._program, lambda j: x[..., j].astype(bool), x.shape[:-1], x.__array_namespace__())
 
     def _tabulate(self, variables: tuple[int, ...]) -> Bool[np.ndarray, " entries"]:

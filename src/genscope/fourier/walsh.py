@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from genscope.fourier.cube import LARGEST
+from genscope.fourier.cube import LARGEST, check_bits
 from genscope.fourier.transform import fwht
 
 Basis = Literal["chi", "phi"]
@@ -142,13 +142,7 @@ class WalshFunction:
                 f"the function of {self.dim} bits got an array of shape {np.shape(x)}: the last axis holds the bits. "
                 f"Give inputs of shape [..., {self.dim}]."
             )
-        integral = np.issubdtype(x.dtype, np.integer)
-        outside = isinstance(x, np.ndarray) and integral and bool(((x != 0) & (x != 1)).any())
-        if outside or not (integral or np.issubdtype(x.dtype, np.bool_)):
-            raise ValueError(
-                f"the function got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits are "
-                "booleans or integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
-            )
+        check_bits(x, "the function")
         if not isinstance(x, np.ndarray):
             return self._at_jax(x, x.__array_namespace__())
         rows = x.reshape(-1, self.dim)
