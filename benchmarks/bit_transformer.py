@@ -4,8 +4,6 @@ All three train the same 47,390 parameters on one thread. CPU time is counted, s
 PyTorch computes every position of both layers, as the plain form does; its outputs at our weights are compared first.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -13,7 +11,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from benchmarks._timing import show
+from benchmarks._timing import cpu_seconds, show
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.tasks import Batch, WalshSum
@@ -22,17 +20,6 @@ from genscope.train.samples_to_threshold import begin, train_steps
 
 LENGTH, SIZE, STEPS = 20, 256, 10
 KEY = jr.key(0)
-
-
-def cpu_seconds(work: Callable[[], Any], *, repeats: int = 7) -> float:
-    """CPU time of the process for one call, the least of several."""
-    work()
-    found = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 def example() -> tuple[BitTransformer, Batch]:
@@ -52,7 +39,7 @@ def step_seconds(model: BitTransformer, data: Batch, predict: Predict) -> float:
         return train_steps(model, state, jnp.arange(STEPS), lambda _: data, losses, None, *numbers)
 
     start = begin(model)
-    return cpu_seconds(lambda: jax.block_until_ready(steps(*start))) / STEPS
+    return cpu_seconds(lambda: jax.block_until_ready(steps(*start)))[0] / STEPS
 
 
 def torch_network(model: BitTransformer) -> Any:
@@ -109,7 +96,7 @@ def torch_seconds(model: BitTransformer, data: Batch) -> float | None:
             ((network(bits) - labels) ** 2).mean().backward()
             optimizer.step()
 
-    return cpu_seconds(steps) / STEPS
+    return cpu_seconds(steps)[0] / STEPS
 
 
 def main() -> None:

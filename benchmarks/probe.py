@@ -5,14 +5,11 @@ whole table in Python (numba, which it can use, is not among its requirements) a
 bits matter; ours answer the same: by the table, exactly too, and by flipping bits at random inputs.
 """
 
-import time
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from benchmarks._timing import show
+from benchmarks._timing import cpu_seconds, show
 from genscope.fourier import points
 from genscope.fourier.transform import walsh_coefficients
 from genscope.fourier.walsh import WalshFunction
@@ -20,16 +17,6 @@ from genscope.probe import Oracle, influences, probe
 
 DEGREE, SPARSITY = 5, 20
 JUNTA, RELEVANT = 16, 5
-
-
-def cpu_seconds(work: Callable[[], Any], *, repeats: int = 5) -> float:
-    """CPU time of one call, the least of several."""
-    found = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
 
 
 def sparse_function(dim: int) -> WalshFunction:
@@ -54,7 +41,7 @@ def boofun_seconds(table: np.ndarray) -> float | None:
         return None
     function = boofun.create(table.tolist())
     assert function.is_junta(RELEVANT)
-    return cpu_seconds(lambda: boofun.create(table.tolist()).is_junta(RELEVANT), repeats=1)
+    return cpu_seconds(lambda: boofun.create(table.tolist()).is_junta(RELEVANT), repeats=1, warm=False)[0]
 
 
 def main() -> None:
@@ -64,19 +51,20 @@ def main() -> None:
         found = probe(f, dim)
         assert found.function.supports == f.supports
         rows[f"T = {dim}, degree {DEGREE}, s = {SPARSITY}: queries"] = found.queries
-        rows[f"T = {dim}, degree {DEGREE}, s = {SPARSITY}: CPU s"] = cpu_seconds(lambda f=f: probe(f, f.dim))
+        rows[f"T = {dim}, degree {DEGREE}, s = {SPARSITY}: CPU s"] = cpu_seconds(lambda f=f: probe(f, f.dim))[0]
     f = sparse_function(20)
     rows["T = 20: entries of the table / queries"] = 2**20 / probe(f, 20).queries
-    table = cpu_seconds(lambda: walsh_coefficients(f(points(20))))
-    rows["T = 20: reading and transforming the table / probe, CPU"] = table / cpu_seconds(lambda: probe(f, 20))
+    table, asked = cpu_seconds(lambda: walsh_coefficients(f(points(20))), lambda: probe(f, 20))
+    rows["T = 20: reading and transforming the table / probe, CPU"] = table / asked
     values = junta()
     place = 1 << np.arange(JUNTA)
 
     def target(x: np.ndarray) -> np.ndarray:
         return values[x @ place]
 
-    exact = cpu_seconds(lambda: probe(target, JUNTA))
-    flips = cpu_seconds(lambda: influences(Oracle(target, JUNTA), rng=np.random.default_rng(0)))
+    exact, flips = cpu_seconds(
+        lambda: probe(target, JUNTA), lambda: influences(Oracle(target, JUNTA), rng=np.random.default_rng(0))
+    )
     rows[f"n = {JUNTA}: relevant bits by the table, CPU ms"] = 1e3 * exact
     rows[f"n = {JUNTA}: relevant bits by flips, CPU ms"] = 1e3 * flips
     peer = boofun_seconds(values)

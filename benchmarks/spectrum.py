@@ -30,7 +30,7 @@ def transforms() -> dict[str, float]:
             name = f"2^{n} points, {np.dtype(dtype).name}"
             programs = {"ours": lambda a=a: fwht(a)}
             if importlib.util.find_spec("pyfwht"):
-                import pyfwht  # pyright: ignore[reportMissingImports]
+                import pyfwht  # pyright: ignore[reportMissingImports]  # a peer, optional and under the GPL
 
                 programs["pyfwht"] = lambda a=a: pyfwht.fwht(a, backend=pyfwht.Backend.CPU)
             seconds = dict(zip(programs, cpu_seconds(*programs.values(), repeats=15 if n < 24 else 5), strict=True))
