@@ -103,7 +103,7 @@ def test_an_interrupted_run_says_so_and_goes_on_later(number, status, word, call
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == status
     assert out == ""
     assert f"{word}" in err.splitlines()[-1]

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from genscope.lab import Store, run
+from genscope.lab import leases as lease_rows
+from genscope.lab.interruption import between_steps
 from tests.lab import toys
 
 ROOT = Path(__file__).parents[2]
@@ -168,3 +170,58 @@ def test_many_kills(study, url, undisturbed):
         disturb(study, again, signals, len(expected), moments)
         finish(*start(study, again))
         assert stored(again, study) == expected
+
+
+# Signals between steps
+
+
+def send(*numbers):
+    for number in numbers:
+        signal.raise_signal(number)
+
+
+def test_a_signal_waits_for_the_next_step():
+    with between_steps() as step:
+        step()
+        send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            step()
+        step()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_after_the_last_step_is_not_forgotten():
+    with pytest.raises(SystemExit, match="143"), between_steps():
+        send(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_second_signal_waits_for_nothing():
+    with between_steps(), pytest.raises(KeyboardInterrupt):
+        send(signal.SIGTERM, signal.SIGINT)
+
+
+def test_a_signal_that_the_program_ignores_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with between_steps() as step:
+            send(signal.SIGINT)
+            step()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_inside_a_transaction_lets_it_end(url, number, monkeypatch):
+    take, taken = lease_rows.take, []
+
+    def interrupted(*arguments):
+        send(number)
+        taken.append(take(*arguments))
+        return taken[-1]
+
+    monkeypatch.setattr(lease_rows, "take", interrupted)
+    with Store(url) as store, pytest.raises((KeyboardInterrupt, SystemExit)):
+        run(toys.slow, store=store, threads=1)
+    assert taken
+    assert leases(url) == 0

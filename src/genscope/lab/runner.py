@@ -11,16 +11,16 @@ threads and beside how many other processes it ran.
 
 import contextlib
 import itertools
-import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from genscope.lab.compute import CompileClock, Computer
 from genscope.lab.design import Selection, Where, batches, default_threads, describe, rounds, select
+from genscope.lab.interruption import between_steps
 from genscope.lab.leases import Heartbeat
 from genscope.lab.manifest import manifest
 from genscope.lab.store import Record, Store
@@ -95,11 +95,11 @@ def run(
     stop = threading.Event()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="genscope trial")
     try:
-        with _sigterm_raises(), CompileClock() as clock, Heartbeat(store.renew, store.lease_seconds / 3):
+        with between_steps() as step, CompileClock() as clock, Heartbeat(store.renew, store.lease_seconds / 3):
             computer = Computer(study, clock, stop)
             session = Session(study, store, selection, lambda batch: pool.submit(computer, batch), threads, progress)
             try:
-                session.drive()
+                session.drive(step)
             finally:
                 stop.set()
                 session.leave()
@@ -160,10 +160,11 @@ class Session:
         self._found = self._finished()
         self._computed = self._failed = 0
 
-    def drive(self) -> None:
-        """Work until every point is finished."""
+    def drive(self, step: Callable[[], None]) -> None:
+        """Work until every point is finished; `step` is called where an exception of it harms nothing."""
         asked = time.monotonic()
         while True:
+            step()
             while len(self._running) < self._slots and (task := self._lease()) is not None:
                 group = task[1]
                 due = [trial for trial in group if trial.id not in self._done]
@@ -262,21 +263,3 @@ class Session:
                 seconds_left=(total - done) / rate if rate > 0 else None,
             )
         )
-
-
-@contextlib.contextmanager
-def _sigterm_raises() -> Iterator[None]:
-    """Let SIGTERM end the block as SystemExit, so that leases are given back, unless the program handles it itself."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def end(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
