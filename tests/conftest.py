@@ -28,6 +28,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")  # a si
 typechecker = importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
 typechecker.install()
 
+pytest_plugins = ("tests.services", "tests.postgres")  # loud lines about missing programs; a PostgreSQL server
+
 # The same examples every time, unless fresh ones are asked for; a busy machine is not a failure.
 settings.register_profile(
     "genscope",
