@@ -43,6 +43,22 @@ class Bound:
             return None
         return self.value <= self.trivial if self.lower else self.value >= self.trivial
 
+    @property
+    def proved(self) -> str:
+        """Whether the constants are proved, as a sentence."""
+        if self.kind == "estimate":
+            return "An estimate, no certificate: a term is left out."
+        return "Explicit: every constant is proved." if self.explicit else "Order only: the constant is not known."
+
+    @property
+    def trust(self) -> str:
+        """How far the number can be trusted, in sentences."""
+        if self.vacuous is None:
+            return self.proved
+        if self.vacuous:
+            return f"{self.proved} Vacuous: {self.trivial:.7g} is known without it."
+        return f"{self.proved} Not vacuous: without it, {self.trivial:.7g} is known."
+
     def facts(self) -> dict[str, Any]:
         """The bound as the command line prints it."""
         return {

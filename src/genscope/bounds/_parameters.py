@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_or
 P = ParamSpec("P")
 R = TypeVar("R")
 
+STEPS = 24  # of a curve along a parameter
+
 
 @dataclass(frozen=True)
 class Number:
@@ -55,6 +57,14 @@ class Number:
                 f"{caller} got {name}={value!r}: {self.meaning}; {self.allowed}. Give such a number for {name}."
             )
         return math.floor(exact) if self.whole else exact
+
+    def between(self, low: float, high: float, steps: int) -> tuple[float, ...]:
+        """Both ends and values in equal ratios between them (equal distances where `low` is 0), rounded if whole."""
+        inner = (step / steps for step in range(1, steps))
+        values = [low ** (1 - t) * high**t if low > 0 else t * high for t in inner]
+        if self.whole:
+            values = [float(round(value)) for value in values]
+        return tuple(dict.fromkeys([low, *values, high]))
 
 
 def norm(meaning: str) -> Number:

@@ -15,10 +15,9 @@ from typing import Any
 import typer
 
 from genscope.bounds import Bound
-from genscope.bounds._parameters import Number, Parameter
+from genscope.bounds._parameters import STEPS, Number, Parameter
 from genscope.cli._output import print_table
 
-STEPS = 24
 _STEEP = 50  # ratio of the largest to the smallest value from which their axis is logarithmic
 
 Curve = Sequence[tuple[float, Bound]]
@@ -37,7 +36,7 @@ class Axis:
         """The axis of a text such as `points=100:1000000`."""
         word, _, ends = text.partition("=")
         name = word.strip().lstrip("-").replace("-", "_")
-        numeric = {each: known[each].about for each in known if isinstance(known[each].about, Number)}
+        numeric = {each: about for each, parameter in known.items() if isinstance(about := parameter.about, Number)}
         if name not in numeric:
             raise ValueError(
                 f"bound {bound} got --vary {text}: its numbers are {', '.join(numeric)}. Write one of them, as in "
@@ -53,12 +52,7 @@ class Axis:
                 f"{name}=FROM:TO, as in --vary {name}=100:1000000."
             )
         about = numeric[name]
-        inner = (step / STEPS for step in range(1, STEPS))
-        between = [low ** (1 - t) * high**t if low > 0 else t * high for t in inner]
-        values = [low, *between, high]
-        if isinstance(about, Number) and about.whole:
-            values = list(dict.fromkeys([low, *(float(round(value)) for value in between), high]))
-        return Axis(name, about.meaning, tuple(values))
+        return Axis(name, about.meaning, about.between(low, high, STEPS))
 
 
 def tell(bound: Bound) -> None:
@@ -68,26 +62,11 @@ def tell(bound: Bound) -> None:
     print_table(f"{bound.name} ({bound.source})", ["term", "value"], rows)
     if bound.choices:
         typer.echo(f"Chosen: {', '.join(f'{name} = {_cell(value)}' for name, value in bound.choices.items())}.")
-    typer.echo(_trust(bound))
+    typer.echo(bound.trust)
 
 
-def _proved(bound: Bound) -> str:
-    if bound.kind == "estimate":
-        return "An estimate, no certificate: a term is left out."
-    return "Explicit: every constant is proved." if bound.explicit else "Order only: the constant is not known."
-
-
-def _trust(bound: Bound) -> str:
-    proved = _proved(bound)
-    if bound.vacuous is None:
-        return proved
-    if bound.vacuous:
-        return f"{proved} Vacuous: {_cell(bound.trivial)} is known without it."
-    return f"{proved} Not vacuous: without it, {_cell(bound.trivial)} is known."
-
-
-def _cell(value: float | None) -> str:
-    return "none" if value is None else f"{value:.7g}"
+def _cell(value: float) -> str:
+    return f"{value:.7g}"
 
 
 def tell_curve(axis: Axis, curve: Curve) -> None:
@@ -99,7 +78,7 @@ def tell_curve(axis: Axis, curve: Curve) -> None:
         for value, each in curve
     ]
     print_table(f"{bound.name} ({bound.source})", [axis.name, "value", *(["vacuous"] if judged else [])], rows)
-    typer.echo(_proved(bound))
+    typer.echo(bound.proved)
 
 
 def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
