@@ -8,6 +8,7 @@ from genscope.lab import values
 from genscope.studies import ALL, edelman2022_and_long, edelman2022_attention, edelman2022_curves, edelman2022_parity
 from genscope.studies._bit_training import FLOOR, PRESETS, draw_and, settings, train
 from genscope.studies.edelman2022_and import trial
+from genscope.train import Validation
 
 KEY = jr.key(11)
 SMALL = {"context_length": 8, "sample_size": 30, "preset": "tuned"}
@@ -57,9 +58,26 @@ def test_crossed_design_separates_initialisation_and_sample():
 def test_curves_are_written_down_at_every_evaluation():
     record = edelman2022_curves.trial(KEY, **SMALL)
     assert record["curve_steps"] == list(range(10, record["steps"] + 1, 10))
-    assert record["training_loss"] < FLOOR or record["steps"] == settings("tuned").steps
+    assert record["success"] or record["training_loss"] < FLOOR or record["steps"] == settings("tuned").steps
     assert len(record["validation_curve"]) == len(record["training_curve"]) == len(record["curve_steps"])
     assert record["success"] == (max(record["validation_curve"]) == 1)
+
+
+def test_a_curve_ends_where_a_run_has_fitted_and_generalized():
+    record = edelman2022_curves.trial(KEY, context_length=8, sample_size=120, preset="tuned")
+    assert record["success"]
+    assert record["fitted"]
+    before = [record["validation_curve"][:-1], record["training_curve"][:-1]]
+    assert min(max(curve) for curve in before) < 1
+
+
+def test_a_run_generalizes_only_if_no_held_out_example_is_wrong(monkeypatch):
+    # the planted fault: the first 500 examples are right, one of the others is not
+    monkeypatch.setattr(Validation, "screen", lambda self, model: 1.0)
+    monkeypatch.setattr(Validation, "accuracy", lambda self, model: 0.9999)
+    record = edelman2022_curves.trial(KEY, **SMALL)
+    assert not record["success"]
+    assert set(record["validation_curve"]) == {0.9999}
 
 
 def test_attention_record_is_consistent(monkeypatch):
