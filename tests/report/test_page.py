@@ -216,32 +216,9 @@ def test_the_file_is_replaced_at_once_and_nothing_else_is_left(empty, tmp_path):
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-def test_a_page_that_fails_leaves_the_old_one(empty, tmp_path, monkeypatch):
-    out = tmp_path / "report.html"
-    out.write_text("old")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match=r"could not write .*No space left.*unchanged. Free some space"):
-        page.write_report(empty, out)
-    assert out.read_text() == "old"
-    assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_places_that_cannot_be_written_are_refused(empty, tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"a directory: a report is a file.*Give a file name"):
+def test_a_place_that_cannot_be_a_file_is_refused(empty, tmp_path):
+    with pytest.raises(ValueError, match=r"for the report, a directory.*Give a file name such as report.html"):
         page.write_report(empty, tmp_path)
-    with pytest.raises(ValueError, match=r"there is no directory .*absent.*make the directory first"):
-        page.write_report(empty, tmp_path / "absent" / "report.html")
-
-    def refused(**_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(page.tempfile, "mkstemp", refused)
-    with pytest.raises(OSError, match=r"cannot be written \(Permission denied\).*Choose another directory"):
-        page.write_report(empty, tmp_path / "report.html")
 
 
 def test_making_a_report_does_not_load_jax():

@@ -6,33 +6,18 @@ Guarantee: a file is complete or not there; Parquet is exact, CSV writes lists a
 """
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import polars as pl
 
+from genscope.files import check_place, draft
+
 
 def write_frame(frame: pl.DataFrame, path: Path, *, csv: bool) -> None:
     """Write a frame as CSV or Parquet: beside its place first, so that a full disk leaves no half of a file."""
-    if path.is_dir() or not path.parent.is_dir():
-        what = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
-        raise ValueError(
-            f"got {path} for the trials, {what}: they go to a file in an existing directory. "
-            "Give a file name such as trials.csv, or make the directory first."
-        )
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".genscope-")
-    try:
-        with open(handle, "wb") as file:
-            if csv:
-                flat(frame).write_csv(file)
-            else:
-                frame.write_parquet(file)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    check_place(path, "the trials", "trials.csv")
+    with draft(path) as beside:
+        flat(frame).write_csv(beside) if csv else frame.write_parquet(beside)
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:

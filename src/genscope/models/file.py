@@ -13,7 +13,6 @@ files of other programs are refused.
 import dataclasses
 import json
 import os
-import tempfile
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from genscope.files import check_place, draft
 from genscope.models import (
     bit_classifier,
     bit_transformer,
@@ -77,23 +77,11 @@ class _Unfit(Exception):  # says what does not fit; `load` adds the file and the
 def save(model: eqx.Module, path: str | os.PathLike[str]) -> None:
     """Write a model of genscope to a file: beside its place first, so that a full disk leaves no half of one."""
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        what = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
-        raise ValueError(
-            f"got {path} for a model, {what}: it goes to a file in an existing directory. Give a file name such as "
-            "model.safetensors, or make the directory first."
-        )
+    check_place(path, "a model", "model.safetensors")
     tensors: dict[str, np.ndarray] = {}
     description = json.dumps(_describe(model, "model", tensors))
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".genscope-")
-    os.close(handle)
-    try:
-        safetensors.numpy.save_file(tensors, draft, {_ENTRY: description})
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    with draft(path) as beside:
+        safetensors.numpy.save_file(tensors, beside, {_ENTRY: description})
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -5,9 +5,7 @@ Departures: None.
 Guarantee: exact; the page shows what the store holds, the same store gives the same page, and it loads nothing.
 """
 
-import contextlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import jinja2
 
+from genscope.files import check_place, draft
 from genscope.lab.store import Store
 from genscope.papers import PAPERS, Paper
 from genscope.report import verdicts, words
@@ -42,32 +41,10 @@ class Group:
 def write_report(store: Store, out: str | os.PathLike[str]) -> Path:
     """Write the report of a store to a file; the file is replaced at once when the page is complete."""
     path = Path(out)
-    if path.is_dir() or not path.parent.is_dir():
-        what = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
-        raise ValueError(
-            f"write_report got {path}, {what}: a report is a file in an existing directory. "
-            "Give a file name such as report.html, or make the directory first."
-        )
+    check_place(path, "the report", "report.html")
     text = render(store)
-    try:
-        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise OSError(
-            f"write_report got {path}, and {path.parent} cannot be written ({error.strerror}): a report is first "
-            "written beside its place. Choose another directory, or change its permissions."
-        ) from error
-    try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(draft, 0o644)
-        os.replace(draft, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(draft)
-        raise OSError(
-            f"write_report could not write {path} ({error.strerror}): the file that was there is unchanged. "
-            "Free some space, or choose another file."
-        ) from error
+    with draft(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 

@@ -1,0 +1,48 @@
+"""Files that are complete or not there.
+
+Source: None (house design).
+Departures: None.
+Guarantee: whatever goes wrong while a file is written, the one that was there is unchanged and no half is left.
+"""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def check_place(path: Path, what: str, example: str) -> None:
+    """Refuse a path that cannot become a file; `what` is what it is for."""
+    if path.is_dir() or not path.parent.is_dir():
+        place = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
+        raise ValueError(
+            f"got {path} for {what}, {place}: it goes to a file in an existing directory. "
+            f"Give a file name such as {example}, or make the directory first."
+        )
+
+
+@contextlib.contextmanager
+def draft(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to, which takes its name when the block ends well."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".genscope-")
+    except OSError as error:
+        raise OSError(
+            f"got the file {path}, and {path.parent} cannot be written ({error.strerror}): a file is first written "
+            "beside its place. Choose another directory, or change its permissions."
+        ) from error
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        if not isinstance(error, OSError):
+            raise
+        raise OSError(
+            f"{path} could not be written ({error.strerror or error}): the file that was there is unchanged. "
+            "Free some space, or choose another file."
+        ) from error

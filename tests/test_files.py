@@ -1,0 +1,60 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from genscope import files
+from genscope.files import check_place, draft
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    return path
+
+
+def write(path, text="new", error=None):
+    with draft(path) as beside:
+        beside.write_text(text)
+        if error is not None:
+            raise error
+
+
+def test_a_file_is_replaced_at_once_and_readable_by_all(old):
+    write(old)
+    assert old.read_text() == "new"
+    assert old.stat().st_mode & 0o777 == 0o644
+    assert os.listdir(old.parent) == ["out.txt"]
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), KeyboardInterrupt(), SystemExit(3)])
+def test_an_end_before_the_end_leaves_the_old_file(old, error):
+    with pytest.raises(type(error)):
+        write(old, error=error)
+    assert old.read_text() == "old"
+    assert os.listdir(old.parent) == ["out.txt"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_says_so(old):
+    with pytest.raises(OSError, match=r"could not be written \(No space left.*unchanged. Free some space"):
+        write(old, error=OSError(28, "No space left on device"))
+    assert old.read_text() == "old"
+    assert os.listdir(old.parent) == ["out.txt"]
+
+
+def test_a_place_that_cannot_be_written_is_named(old, monkeypatch):
+    def refused(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", refused)
+    with pytest.raises(OSError, match=r"cannot be written \(Permission denied\).*Choose another directory"):
+        write(old)
+
+
+def test_what_cannot_become_a_file_is_refused(tmp_path):
+    check_place(tmp_path / "fine.csv", "the trials", "trials.csv")
+    with pytest.raises(ValueError, match=r"for the trials, a directory.*such as trials.csv"):
+        check_place(tmp_path, "the trials", "trials.csv")
+    with pytest.raises(ValueError, match=r"no directory .*absent.*make the directory first"):
+        check_place(Path(tmp_path / "absent" / "x"), "a model", "model.safetensors")
