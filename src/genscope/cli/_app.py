@@ -30,6 +30,7 @@ from genscope.cli import (
     report,
     reproduce,
     run,
+    serve,
     sharpness,
     store,
 )
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "sharpness": sharpness.sharpness,
     "report": report.report,
     "export": export.export,
+    "serve": serve.serve,
 }
 MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     # the mode that needs no name, and the others

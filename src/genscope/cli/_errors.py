@@ -6,13 +6,14 @@ Guarantee: a ValueError or TypeError that genscope raises, and every OSError, is
 mistake of ours and keeps its traceback.
 """
 
-import dis
 import functools
 import os
 import sys
 from collections.abc import Callable
 
 import typer
+
+from genscope.refusal import is_refusal as is_refusal
 
 INTERRUPTED, TERMINATED, READER_GONE = 130, 143, 141
 
@@ -43,19 +44,6 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(2) from None
 
     return call
-
-
-def is_refusal(error: Exception) -> bool:
-    """Whether an exception is about the request: from a `raise` of genscope, from the system, or about text."""
-    if isinstance(error, OSError | UnicodeError):
-        return True
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return False
-    ours = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == "genscope"
-    return ours and dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def complain(message: str) -> None:

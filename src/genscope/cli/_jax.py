@@ -7,16 +7,12 @@ Guarantee: a setting that the user made stays.
 
 import os
 
-_THREADS = "--xla_cpu_multi_thread_eigen"
 
-
-def prepare_jax() -> None:
-    """One thread per trial, so that trials run side by side on all cores; compiled programs are kept on disk."""
+def set_threads() -> None:
+    """One thread per computation, so that several run side by side on all cores."""
     for library in ("OMP", "OPENBLAS"):  # their threads would wait for each other's cores
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-    flags = os.environ.get("XLA_FLAGS", "")
-    if _THREADS not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_THREADS}=false".strip()
-    from genscope import lab
+    from genscope.lab import use_compilation_cache, xla
 
-    lab.use_compilation_cache()
+    xla.one_thread_per_trial()
+    use_compilation_cache()

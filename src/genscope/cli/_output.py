@@ -6,7 +6,6 @@ Guarantee: JSON holds no NaN and no infinity (they become null), and tables cut 
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,27 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from genscope.jsonable import jsonable
+
 _WIDE = 140  # columns where there is no terminal
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """The one JSON object of a command."""
     print(json.dumps(jsonable(facts), indent=2, allow_nan=False))
-
-
-def jsonable(value: Any) -> Any:
-    """A value of plain Python types as JSON can hold it.
-
-    >>> jsonable({"a": (1, float("nan")), "b": {"c": True}})
-    {'a': [1, None], 'b': {'c': True}}
-    """
-    if isinstance(value, Mapping):
-        return {str(name): jsonable(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(part) for part in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 class _Plain(Console):

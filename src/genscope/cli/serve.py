@@ -1,0 +1,46 @@
+"""`genscope serve`: the explorer, a local web page with four rooms.
+
+Source: product.md, Sections 2, 8 and 9.
+Departures: None.
+Guarantee: the server listens on 127.0.0.1 only; Ctrl-C is its ordinary end.
+"""
+
+from typing import Annotated
+
+import typer
+
+from genscope.cli._options import DEFAULT_STORE, StoreUrl
+
+
+def serve(
+    store: StoreUrl = DEFAULT_STORE,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Port to listen on. Default: a free one.")] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", metavar="", help="Print the address and open no browser.")
+    ] = False,
+) -> None:
+    """Open the explorer: functions, constructions, bounds and studies, to look and click.
+
+    The address holds a secret that lets your browser in. The page works offline, never trains and never writes.
+
+    Example: genscope serve --store sqlite:///genscope.db
+    """
+    if port and not 1024 <= port <= 65535:
+        raise ValueError(
+            f"serve got --port {port}: ports for everybody are 1024 to 65535. Choose one, or leave it out for a free "
+            "one."
+        )
+    from genscope.cli._jax import set_threads
+
+    set_threads()
+    from genscope.explorer import serve as run
+
+    try:
+        run(store, port=port, browser=not no_browser, tell=_tell)
+    except KeyboardInterrupt:
+        typer.echo("The explorer has ended.", err=True)
+
+
+def _tell(address: str) -> None:
+    typer.echo(address)
+    typer.echo("The explorer runs at this address, for this machine only. Ctrl-C ends it.", err=True)

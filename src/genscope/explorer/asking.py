@@ -1,0 +1,60 @@
+"""The fields of a question, checked: what a page sent is never trusted to have the right type or size.
+
+Source: None (house design).
+Departures: None.
+Guarantee: exact; a field that is missing, of another type or out of range raises ValueError.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from genscope.explorer.room import Ask
+
+
+def text(ask: Ask, name: str, *, longest: int, default: str | None = None) -> str:
+    """A text of at most so many characters."""
+    given = ask.get(name, default)
+    if not isinstance(given, str) or len(given) > longest:
+        raise ValueError(
+            f"the question got {name}={_shown(given)}: it is a text of at most {longest:,} characters. "
+            "Shorten it, or send one."
+        )
+    return given
+
+
+def whole(ask: Ask, name: str, *, least: int, most: int, default: int | None = None) -> int:
+    """A whole number in a range."""
+    given = ask.get(name, default)
+    if type(given) is not int or not least <= given <= most:
+        raise ValueError(
+            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a whole number from {least:,} to "
+            f"{most:,}. Choose one of these."
+        )
+    return given
+
+
+def number(ask: Ask, name: str, *, least: float, most: float, default: float | None = None) -> float:
+    """A number in a range."""
+    given = ask.get(name, default)
+    if type(given) not in (int, float) or not least <= given <= most:  # no truth values; NaN is in no range
+        raise ValueError(
+            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a number from {least:g} to {most:g}. "
+            "Choose one of these."
+        )
+    return float(given)
+
+
+def choice(ask: Ask, name: str, options: Sequence[str], default: str | None = None) -> str:
+    """One of several words."""
+    given = ask.get(name, default)
+    if given not in options:
+        raise ValueError(
+            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is one of {', '.join(options)}. "
+            "Choose one of these."
+        )
+    return given
+
+
+def _shown(value: Any) -> str:
+    shown = "nothing" if value is None else repr(value)
+    return shown if len(shown) <= 40 else f"{shown[:37]}..."

@@ -1,0 +1,139 @@
+"""Words that the explorer explains: two sentences each, and where they come from.
+
+Source: each entry names its own.
+Departures: None.
+Guarantee: None; the definitions in the cited papers and in docs/notation.md win.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word, what it means in two sentences, and its source."""
+
+    word: str
+    text: str
+    source: str
+
+
+GLOSSARY: dict[str, Term] = {
+    # Room Function
+    "expression": Term(
+        "Boolean expression",
+        "Variables x0, x1, ..., constants 0 and 1, operators ~ & ^ | from tight to loose, and the functions maj, thr, "
+        "parity, and, or, table. It is parsed by a grammar and never run as code.",
+        "docs/explorer.md",
+    ),
+    "support": Term(
+        "Relevant variables",
+        "The variables that the function really depends on: flipping one of them changes the value at some input. A "
+        "function with few of them is called sparse, and its number of variables s drives the sample complexity.",
+        "edelman2022, Section 5",
+    ),
+    "values": Term(
+        "Values of the function",
+        "The same function may take the values 0 and 1, or the signs 1 and −1 with (−1)^f. Signs make squared "
+        "coefficients sum to 1 and influences probabilities; 0 and 1 are what the constructions compute.",
+        "lintilhac2026, Section 2",
+    ),
+    "degree": Term(
+        "Degree",
+        "The size of the largest set of variables with a non-zero Fourier coefficient. Higher degree needs sharper "
+        "networks, and the generalization gap grows with it.",
+        "lintilhac2026, Section 2 and Figure 1",
+    ),
+    "sparsity": Term(
+        "Sparsity",
+        "The number of non-zero Fourier coefficients, not counting the constant. The construction of Fourier "
+        "components spends one row of attention on each.",
+        "lintilhac2026, Section 2",
+    ),
+    "level weight": Term(
+        "Weight by level",
+        "The sum of squared Fourier coefficients over all sets of k variables. Over all levels it adds up to the mean "
+        "square of the function (Parseval).",
+        "lintilhac2026, Section 2; O'Donnell, Analysis of Boolean Functions, Section 1.4",
+    ),
+    "influence": Term(
+        "Influence",
+        "The sum of squared Fourier coefficients over the sets that contain the variable. For values 1 and −1 it is "
+        "the probability that flipping the variable changes the value; for 0 and 1 a quarter of that.",
+        "O'Donnell, Analysis of Boolean Functions, Section 2.2",
+    ),
+    "total influence": Term(
+        "Total influence",
+        "The sum of all influences, which is the mean size of a component weighted by its square. It says how "
+        "sensitive the function is at an average input.",
+        "O'Donnell, Analysis of Boolean Functions, Section 2.3",
+    ),
+    "component": Term(
+        "Fourier component",
+        "A parity of some of the variables, with the coefficient that it has in the function. Every function of bits "
+        "is a sum of such components in one way only.",
+        "lintilhac2026, Section 2",
+    ),
+    "basis": Term(
+        "The two bases",
+        "χ of a set is 1 where its bits have an even number of ones, and −1 elsewhere; φ is 1 and 0 there, "
+        "φ = (1 + χ)/2. The coefficients differ by a factor of 2 and the constant takes up the rest.",
+        "lintilhac2026, Section 2",
+    ),
+    "truth table": Term(
+        "Truth table",
+        "The value at every input; the first variable varies fastest. Click a cell to change the value there, and "
+        "the expression becomes a table.",
+        "docs/explorer.md",
+    ),
+    # Room Construction
+    "construction": Term(
+        "Construction",
+        "A Transformer whose weights are written down instead of learned, so that it computes the expression. It "
+        "shows that small norms suffice, which is what the sample bounds need.",
+        "edelman2022, Proposition 5.5; lintilhac2026, Appendix B",
+    ),
+    "encoding": Term(
+        "Encoding",
+        "How bits become tokens: a vector of the bit plus one of the position, or the vector of the position where the "
+        "bit is 1 and nothing where it is 0. Random vectors are nearly orthogonal in few dimensions.",
+        "edelman2022, Section 5",
+    ),
+    "context length": Term(
+        "Context length",
+        "The number T of bits that the Transformer reads, most of which may not matter. The norms of the construction "
+        "grow with its logarithm only.",
+        "edelman2022, Proposition 5.5",
+    ),
+    "attention": Term(
+        "Attention",
+        "The weights with which a head averages the tokens; each row sums to 1. In the construction the mass lies on "
+        "the relevant positions.",
+        "edelman2022, Section 3",
+    ),
+    "norm": Term(
+        "Norm and promise",
+        "The Frobenius norm of a weight matrix, beside the bound that the proof gives for it and the paper's order. "
+        "The measured norm is never above the promise.",
+        "edelman2022, Proposition 5.5",
+    ),
+    "gamma": Term(
+        "Sharpness γ",
+        "The factor on the attention scores: the larger, the more of the mass goes to the relevant positions. The "
+        "proof needs a γ that grows like log(T s).",
+        "edelman2022, Proposition 5.5",
+    ),
+    "exactness": Term(
+        "Exactness",
+        "The model is compared with the expression on every input where these can be listed, otherwise on hard and "
+        "random ones. The largest error is compared with rounding and with the promise.",
+        "docs/claims.md, A3 and C1",
+    ),
+    "trace": Term(
+        "Trace of the Hessian",
+        "The sum of the second derivatives of the mean squared loss in all parameters: how sharp the minimum is. It "
+        "enters the PAC-Bayes bound together with the norm.",
+        "lintilhac2026, Theorems 13 and 14",
+    ),
+    # Room Bounds
+    # Room Studies
+}

@@ -1,0 +1,108 @@
+"""The explorer's server: on this machine alone, on a port that is free, patient but not endlessly so.
+
+Source: product.md, Sections 8 and 9.
+Departures: None.
+Guarantee: it listens on 127.0.0.1 only. A connection that has not sent the head of a request within `HEAD_SECONDS` is
+closed, so that slow clients hold nothing but a socket for that long.
+"""
+
+import asyncio
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from genscope.explorer.app import make_app
+from genscope.explorer.work import Desk
+
+ADDRESS = "127.0.0.1"
+HEAD_SECONDS = 10.0  # for the head of a request
+IDLE_SECONDS = 30  # that a connection is kept for the next request
+
+
+class Server:
+    """A server that listens as soon as it is made; `run` answers until `stop` or Ctrl-C."""
+
+    def __init__(self, store: str, port: int = 0):
+        self._socket = _listen(port)
+        self.port: int = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        self.address = f"http://{ADDRESS}:{self.port}/?token={token}"
+        self._desk = Desk()
+        config = uvicorn.Config(
+            make_app(store=store, token=token, desk=self._desk),
+            http=_Impatient,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Answer requests until it is stopped."""
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._desk.close()
+            self._socket.close()
+
+    def stop(self) -> None:
+        """End `run` soon, from any thread."""
+        self._server.should_exit = True
+
+
+def serve(store: str, *, port: int = 0, browser: bool = True, tell: Callable[[str], None] = print) -> None:
+    """Run the explorer of a store until Ctrl-C; `tell` gets its address, with the token."""
+    server = Server(store, port)
+    tell(server.address)
+    if browser:
+        threading.Thread(target=webbrowser.open, args=[server.address], daemon=True).start()
+    server.run()
+
+
+def _listen(port: int) -> socket.socket:
+    try:
+        return socket.create_server((ADDRESS, port), backlog=128)
+    except (OSError, OverflowError) as error:
+        raise OSError(
+            f"the explorer got port {port}, where it cannot listen ({error}): a port is a number from 1024 to 65535 "
+            "that no other program uses, or 0 for any free one. Choose another --port, or leave it out."
+        ) from error
+
+
+class _Impatient(H11Protocol):
+    """Uvicorn's protocol, which by itself waits for ever for the end of a request's head."""
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop_waiting()
+        elif self._patience is None:  # the first part of a later head
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait_for_head(self) -> None:
+        self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
