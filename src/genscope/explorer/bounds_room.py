@@ -5,6 +5,7 @@ Departures: None.
 Guarantee: exact; every number is that of `genscope bound`, and the address of the page determines what it shows.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ def room(store: str) -> Room:
     )
 
 
+@functools.cache  # all bounds are computed once, for their sources
 def page() -> Mapping[str, Any]:
     """The bounds to choose from, under the papers they come from."""
     listed: dict[str, list[tuple[str, str]]] = {}

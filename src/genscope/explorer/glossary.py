@@ -135,5 +135,59 @@ GLOSSARY: dict[str, Term] = {
         "lintilhac2026, Theorems 13 and 14",
     ),
     # Room Bounds
+    "bound": Term(
+        "Bound",
+        "What a theorem promises for given norms, accuracies and sample sizes, as a sum of named terms. Covering "
+        "numbers count functions up to an accuracy, in nats; the bounds on risk are made from them or from flatness.",
+        "edelman2022, Section 4; mousavi2025, Theorem 5; lintilhac2026, Theorem 3",
+    ),
+    "vacuous": Term(
+        "Vacuous",
+        "A bound is vacuous where it says no more than everybody knows: that a loss is at most its range, or the "
+        "variance of the labels. Curves are marked where they stop being so.",
+        "lintilhac2026, Appendix E.3",
+    ),
+    "explicit": Term(
+        "Explicit or order only",
+        "In an explicit bound every constant is proved, and the number is a promise. In an order-only bound the "
+        "constant is not known: it shows how things grow, and its height means nothing.",
+        "docs/claims.md, A2",
+    ),
+    "points": Term(
+        "Points, samples, context length",
+        "A cover of a head counts all tokens of all examples: its points are the sample size times the context length, "
+        "m T. A curve along points is therefore a curve along either of the two.",
+        "edelman2022, Corollary 4.5",
+    ),
     # Room Studies
+    "trial": Term(
+        "Trial",
+        "One run of a study: a point (sample size, context length and so on) and a seed, with what was measured. A "
+        "trial that raised an exception is kept as failed, with its message.",
+        "docs/architecture.md",
+    ),
+    "threshold": Term(
+        "Threshold",
+        "The sample size at which a share of the trials, mostly 80 %, succeeds. It is the median of its posterior with "
+        "a 95 % interval; an arrow marks one that is known from one side only.",
+        "edelman2022, Figure 2, measured as in genscope.lab.threshold",
+    ),
+    "scaling law": Term(
+        "Scaling law",
+        "How thresholds grow with the context length: like its logarithm, a power of it, or in proportion. The laws "
+        "are fitted to thresholds with their uncertainty and compared by likelihood; a lead of 3 is clear.",
+        "edelman2022, Figure 2, fitted as in genscope.lab.scaling",
+    ),
+    "verdict": Term(
+        "Verdict",
+        "Whether a published claim holds, fails, or is undecided at this budget, by a rule that was fixed before the "
+        "data were drawn. A claim that fails is reported as failing.",
+        "docs/claims.md",
+    ),
+    "progress": Term(
+        "Live progress",
+        "Trials that have arrived in the store, their rate over the last minutes, and the batches that processes hold "
+        "now. The page only reads, so that it never holds up whoever writes.",
+        "docs/architecture.md",
+    ),
 }
