@@ -1,8 +1,10 @@
 """One strict world for every test: JAX promotes nothing silently, shapes and types are checked, caches are apart."""
 
+import contextlib
 import importlib
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -38,6 +40,20 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("genscope")
+
+
+@pytest.fixture
+def launch():
+    """Start programs, with pipes to all that they say; however the test ends, none of them outlives it."""
+    with contextlib.ExitStack() as ends:
+
+        def launch(*command, **options):
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            process = ends.enter_context(subprocess.Popen([str(word) for word in command], **pipes | options))
+            ends.callback(process.kill)  # before the context waits for its end
+            return process
+
+        yield launch
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,6 +1,8 @@
-"""Commands in this process, each test in a directory of its own."""
+"""Commands in this process or as one of their own, each test in a directory of its own."""
 
+import functools
 import json
+import sys
 
 import pytest
 
@@ -24,6 +26,12 @@ def call():
         return result
 
     return call
+
+
+@pytest.fixture
+def program(launch):
+    """Start the program as a process, which ends with the test."""
+    return functools.partial(launch, sys.executable, "-m", "genscope")
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
-"""The program as a process, and the file of studies that it is given."""
+"""The program in this process, and the file of studies that it is given."""
 
 import functools
-import subprocess
-import sys
 from pathlib import Path
 
 import typer.main
@@ -15,12 +13,6 @@ from genscope.cli._app import app
 typer.testing._get_command = functools.cache(typer.main.get_command)
 
 TOYS = Path(__file__).with_name("study_file.py")
-
-
-def program(*arguments, **options):
-    """The program as a process of its own."""
-    command = [sys.executable, "-m", "genscope", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
 def invoke(*arguments) -> Result:

@@ -13,7 +13,7 @@ from genscope.cli._app import COMMANDS
 from genscope.lab import Store
 from genscope.lab.store import DEFAULT_URL
 from genscope.lab.study import BUDGETS
-from tests.cli.program import TOYS, program
+from tests.cli.program import TOYS
 
 QUICK = ["bound", "vc-cover", "--vc-dimension", "5", "--points", "100"]  # a command that starts at once
 
@@ -94,10 +94,10 @@ def test_bad_requests_are_messages_and_bugs_keep_their_traceback():
 @pytest.mark.parametrize(
     ("number", "status", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Term")]
 )
-def test_an_interrupted_run_says_so_and_goes_on_later(number, status, word, call_json, directory):
+def test_an_interrupted_run_says_so_and_goes_on_later(number, status, word, program, call_json, directory):
     process = program("run", f"{TOYS}:slow")
     store = directory / "genscope.db"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not (store.exists() and _trials(store) >= 4):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.stderr.read()

@@ -10,7 +10,7 @@ from genscope.constructions import sufficient_dimension
 from genscope.fourier import parse
 from genscope.models.file import load
 from genscope.precision import float64
-from tests.cli.program import invoke, program
+from tests.cli.program import invoke
 
 EXPRESSION = "x3 & ~x17 | maj(x1,x2,x40)"
 KEYS = ["expression", "context_length", "support", "encoding", "exact", "max_error", "inputs_checked", "exhaustive"]
@@ -115,11 +115,11 @@ def test_what_an_unknown_option_says(call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["positional", "bag", "random"])
-def test_the_largest_request_takes_seconds(encoding, directory):
+def test_the_largest_request_takes_seconds(encoding, program):
     """Twelve variables of a hundred thousand, as a process; a minute is for machines that do other things too."""
     expression = " ^ ".join(f"x{i} & x{99_999 - i}" for i in range(6))
     command = ("construct", expression, "--context-length", 100_000, "--encoding", encoding, "--json")
-    running = program(*command, cwd=directory)
+    running = program(*command)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 0, err
     assert json.loads(out)["exact"]

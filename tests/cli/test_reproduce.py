@@ -13,7 +13,6 @@ from genscope.cli import _board, _output
 from genscope.lab import Store
 from genscope.lab.runner import Progress
 from tests.cli import study_file
-from tests.cli.program import program
 
 ALONE = ("--processes", "1")
 
@@ -110,14 +109,14 @@ def test_a_rule_that_falls_over_costs_its_own_verdict_only(monkeypatch, call):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interruption_ends_every_process_and_the_same_command_goes_on(number, status, directory, call_json):
+def test_an_interruption_ends_every_process_and_the_same_command_goes_on(number, status, program, call_json):
     process = program("reproduce", "--only", "A3", "--processes", "2")
     while not _rows("SELECT id FROM trial"):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.1)
     holders = {pid for (pid,) in _rows("SELECT pid FROM lease")}
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == status
     assert "the same command continues from there" in err.splitlines()[-1]
     assert "Traceback" not in err

@@ -22,17 +22,21 @@ SEED = int.from_bytes(os.urandom(4)) if "GENSCOPE_FRESH_SEEDS" in os.environ els
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX systems")
 
 
-def start(study, url, together=1):
+@pytest.fixture
+def start(launch):
     """Start runs as processes of their own, all at the same moment, when all have opened the store."""
-    command = [sys.executable, "-m", "tests.lab.toys", study.name, url]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    processes = [subprocess.Popen(command, **pipes, text=True, cwd=ROOT) for _ in range(together)]
-    for process in processes:
-        assert process.stdout.readline() == "open\n", process.communicate()[1]
-    for process in processes:
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    return processes
+
+    def start(study, url, together=1):
+        command = [sys.executable, "-m", "tests.lab.toys", study.name, url]
+        processes = [launch(*command, stdin=subprocess.PIPE, cwd=ROOT) for _ in range(together)]
+        for process in processes:
+            assert process.stdout.readline() == "open\n", process.communicate()[1]
+        for process in processes:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        return processes
+
+    return start
 
 
 def wait_for(process, enough):
@@ -88,7 +92,7 @@ def url(tmp_path):
     return f"sqlite:///{tmp_path}/store.db"
 
 
-def disturb(study, url, signals, total, moments):
+def disturb(start, study, url, signals, total, moments):
     """Start, stop by a signal some trials and a moment later, start again; what is stored after each signal."""
     history = [set()]
     print(f"seed {SEED}")  # shown when a test fails
@@ -98,7 +102,7 @@ def disturb(study, url, signals, total, moments):
         wait_for(process, enough)
         time.sleep(moments.choice([0.0, moments.uniform(0.0, 0.05)]))
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
         history.append(stored(url, study))
         print(f"{signal.Signals(number).name} at {enough}: {len(history[-2])} -> {len(history[-1])} trials")
         assert history[-2] <= history[-1]  # nothing that was stored is ever lost
@@ -129,10 +133,10 @@ def finish_here(study, url):
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_killed_runs_end_with_the_same_rows(study, signals, url, undisturbed):
+def test_killed_runs_end_with_the_same_rows(study, signals, url, undisturbed, start):
     expected = undisturbed(study)
     moments = random.Random(f"{SEED} {study.name}")
-    history = disturb(study, url, signals, len(expected), moments)
+    history = disturb(start, study, url, signals, len(expected), moments)
     assert 0 < len(history[1]) < len(expected)  # the signals came in the middle
     assert history[-1] <= expected
     assert finish_here(study, url) == len(expected) - len(history[-1])
@@ -140,7 +144,7 @@ def test_killed_runs_end_with_the_same_rows(study, signals, url, undisturbed):
 
 
 @names
-def test_two_processes_share_a_study(study, url, undisturbed):
+def test_two_processes_share_a_study(study, url, undisturbed, start):
     [other] = start(study, url)
     computed = [finish_here(study, url), finish(other)]
     assert stored(url, study) == undisturbed(study)
@@ -149,7 +153,7 @@ def test_two_processes_share_a_study(study, url, undisturbed):
     assert leases(url) == 0
 
 
-def test_the_living_take_over_from_the_dead(url, undisturbed):
+def test_the_living_take_over_from_the_dead(url, undisturbed, start):
     study = toys.slow
     dead, living = start(study, url, together=2)
     wait_for(dead, 8)
@@ -161,13 +165,13 @@ def test_the_living_take_over_from_the_dead(url, undisturbed):
 
 @pytest.mark.slow
 @names
-def test_many_kills(study, url, undisturbed):
+def test_many_kills(study, url, undisturbed, start):
     expected = undisturbed(study)
     moments = random.Random(f"{SEED} many {study.name}")
     for attempt in range(4):
         again = url.replace("store", f"store{attempt}")
         signals = moments.choices([signal.SIGKILL, signal.SIGINT, signal.SIGTERM], weights=[2, 1, 1], k=3)
-        disturb(study, again, signals, len(expected), moments)
+        disturb(start, study, again, signals, len(expected), moments)
         finish(*start(study, again))
         assert stored(again, study) == expected
 
