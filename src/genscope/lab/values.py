@@ -103,6 +103,19 @@ def columns(texts: Sequence[str]) -> pl.DataFrame:
     return frame.select(names)
 
 
+def flat(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with lists as JSON text, since a CSV cell holds one text.
+
+    >>> flat(pl.DataFrame({"curve": [[1, 2], None]}))["curve"].to_list()
+    ['[1, 2]', None]
+    """
+    nested = [column for column in frame.get_columns() if column.dtype.is_nested()]
+    return frame.with_columns(
+        pl.Series(column.name, [None if cell is None else json.dumps(cell) for cell in column.to_list()], pl.String)
+        for column in nested
+    )
+
+
 def _finite(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_finite, value))
