@@ -149,7 +149,7 @@ A5 = Claim(
     statement="At T = 300, m = 200 generalizes and m = 50 overfits, both with perfect training accuracy",
     source="edelman2022, Figure 3 (left)",
     rule=(
-        "minGPT preset, 100 instances drawn in advance (200 at standard): the lower limit of the share that fits and "
+        "minGPT preset, 120 instances drawn in advance (200 at standard): the lower limit of the share that fits and "
         "generalizes at m = 200 above ½, and of the share that fits and does not generalize at m = 50 above ½ "
         "(97.5 % exact limits)"
     ),

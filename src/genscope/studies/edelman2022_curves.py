@@ -1,7 +1,7 @@
 """Above and below the threshold: accuracy curves at m = 200 and m = 50 for T = 300.
 
 Source: edelman2022, Figure 3 (left).
-Departures: 100 instances drawn in advance instead of one (200 at the standard budget); the minGPT preset, since the
+Departures: 120 instances drawn in advance instead of one (200 at the standard budget); the minGPT preset, since the
 tuned one generalizes on many instances at m = 50; a run ends when it has fitted and generalized, or has nothing left to
 learn, and generalizing means 100 % at some evaluation.
 Guarantee: whether a run generalizes is exact on 10,000 held-out examples; an accuracy below 100 % is that of the first
@@ -56,7 +56,7 @@ STUDY = Study(
     points=grid(context_length=[300], sample_size=[50, 200], preset=["minGPT"]),
     seeds=200,
     budgets={
-        "quick": Plan(grid(context_length=[300], sample_size=[50, 200], preset=["minGPT"]), seeds=100),
+        "quick": Plan(grid(context_length=[300], sample_size=[50, 200], preset=["minGPT"]), seeds=120),
         "paper": Plan(grid(context_length=[300], sample_size=[50, 70, 200], preset=["minGPT", "tuned"]), seeds=200),
     },
     figures=(
