@@ -3,6 +3,7 @@
 Running needs JAX, whose import takes a second: those names are loaded on first use.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from genscope.lab.cache import use_compilation_cache as use_compilation_cache
@@ -17,14 +18,17 @@ from genscope.lab.study import Trial as Trial
 from genscope.lab.study import grid as grid
 
 if TYPE_CHECKING:
+    from genscope.lab.cluster import Cluster as Cluster
+    from genscope.lab.processes import Processes as Processes
     from genscope.lab.runner import Progress as Progress
     from genscope.lab.runner import Summary as Summary
     from genscope.lab.runner import run as run
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("Progress", "Summary", "run"):
-        from genscope.lab import runner
+_LATER = {"Cluster": "cluster", "Processes": "processes", "Progress": "runner", "Summary": "runner", "run": "runner"}
 
-        return getattr(runner, name)
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(f"genscope.lab.{_LATER[name]}"), name)
     raise AttributeError(f"module 'genscope.lab' has no attribute {name!r}")

@@ -88,7 +88,7 @@ class Computer:
         self._clock = clock
         self._stop = stop or threading.Event()
         self._axes = frozenset(study.axes())
-        self._provenance = provenance(_file(study.trial))
+        self.provenance = provenance(_file(study.trial))
         self._programs: dict[str, Callable[..., Any]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
@@ -177,7 +177,7 @@ class Computer:
 
     def _record(self, trial: Trial, measured: dict[str, Any], error: str | None, took: Sequence[float]) -> Record:
         seconds, compile_seconds = took
-        return Record(trial, measured, error, seconds, compile_seconds, self._provenance)
+        return Record(trial, measured, error, seconds, compile_seconds, self.provenance)
 
 
 def _stack(trial: Callable[..., Any], fixed: dict[str, Scalar]) -> Callable[..., Any]:

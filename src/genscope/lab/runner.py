@@ -1,35 +1,34 @@
-"""Running a study: lease a batch, compute it, commit it; resume, share and stop at any moment.
+"""Running a study: lease a batch, have it computed, commit it; resume, share and stop at any moment.
 
-One thread, the caller's, leases and writes; worker threads compute. A worker gets its next batch when its last one is
-committed, so whatever is killed loses at most the batches that were being computed.
+One thread, the caller's, leases and writes; a pool of threads, of processes or of machines computes, and knows nothing
+of the store. A worker gets its next batch when its last one is committed, so whatever is killed loses at most the
+batches that were being computed. The rounds of all searches take turns, so that all thresholds are refined together.
 
 Source: None (house design).
 Departures: None.
-Guarantee: exact; the stored trials and their values are the same however often the run was interrupted, on how many
-threads and beside how many other processes it ran.
+Guarantee: exact; the stored trials and their values are the same however often the run was interrupted, by whom its
+batches were computed and beside how many other processes it ran.
 """
 
 import contextlib
 import itertools
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 
-from genscope.lab.compute import CompileClock, Computer
 from genscope.lab.design import Selection, Where, batches, default_threads, describe, rounds, select
 from genscope.lab.interruption import between_steps
 from genscope.lab.leases import Heartbeat
 from genscope.lab.manifest import manifest
+from genscope.lab.pool import Pool, Submit
 from genscope.lab.store import Record, Store
 from genscope.lab.study import Point, Study, Trial
+from genscope.lab.threads import Threads
 
 POLL_SECONDS = 0.5
 _WINDOW = 64  # batches offered to the store at once; those that others hold are asked for again later
-
-Submit = Callable[[Sequence[Trial]], "Future[list[Record]]"]
 
 
 @dataclass(frozen=True)
@@ -74,37 +73,35 @@ def run(
     seeds: int | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    pool: Pool | None = None,
     progress: Callable[[Progress], None] | None = None,
     retry_failed: bool = False,
 ) -> Summary:
     """Run what is missing of a study; results go to the store, batch by batch.
 
-    `where`, `seeds` and `seed` restrict or replace points and repetitions (`design.select`). `progress` is called by
-    the calling thread, after every batch and at least every `POLL_SECONDS`. An exception in a trial is stored with
-    that trial; `retry_failed` first removes such trials of the selection, so that they run again. Ctrl-C and SIGTERM
-    give back the leases and come out as KeyboardInterrupt and SystemExit; threads that are inside a trial end with it.
+    `where`, `seeds` and `seed` restrict or replace points and repetitions (`design.select`). Batches are computed by
+    threads of this process, one per core unless `threads` says otherwise, or by a `pool`: `Processes` or `Cluster`.
+    `progress` is called by the calling thread, after every batch and at least every `POLL_SECONDS`. An exception in a
+    trial is stored with that trial; `retry_failed` first removes such trials of the selection, so that they run again.
+    Ctrl-C and SIGTERM give back the leases and come out as KeyboardInterrupt and SystemExit.
     """
     selection = select(study, budget, where, seeds, seed)
-    threads = default_threads() if threads is None else threads
-    if threads < 1:
-        raise ValueError(f"run got {threads=}: at least one thread computes. Give 1 or more.")
-    store.put_manifest(study.name, study.revision, manifest(study))
-    if retry_failed:
-        failed = store.failed(study.name, study.revision)
-        store.forget_failed([trial for trial in failed if selection.contains(trial)])
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="genscope trial")
-    try:
-        with between_steps() as step, CompileClock() as clock, Heartbeat(store.renew, store.lease_seconds / 3):
-            computer = Computer(study, clock, stop)
-            session = Session(study, store, selection, lambda batch: pool.submit(computer, batch), threads, progress)
+    if threads is not None and pool is not None:
+        raise ValueError(f"run got {threads=} and a pool: one of the two computes. Leave the threads out.")
+    with contextlib.ExitStack() as stack:
+        if pool is None:
+            pool = stack.enter_context(Threads(default_threads() if threads is None else threads))
+        submit = pool.open(study)
+        store.put_manifest(study.name, study.revision, manifest(study))
+        if retry_failed:
+            failed = store.failed(study.name, study.revision)
+            store.forget_failed([trial for trial in failed if selection.contains(trial)])
+        with between_steps() as step, Heartbeat(store.renew, store.lease_seconds / 3):
+            session = Session(study, store, selection, submit, pool.slots, progress)
             try:
                 session.drive(step)
             finally:
-                stop.set()
                 session.leave()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
     return session.summary(budget)
 
 
@@ -143,7 +140,7 @@ class Session:
         store: Store,
         selection: Selection,
         submit: Submit,
-        slots: int,
+        slots: Callable[[], int],
         progress: Callable[[Progress], None] | None,
     ):
         self._study, self._store, self._submit, self._slots = study, store, submit, slots
@@ -165,7 +162,8 @@ class Session:
         asked = time.monotonic()
         while True:
             step()
-            while len(self._running) < self._slots and (task := self._lease()) is not None:
+            slots = self._slots()
+            while len(self._running) < slots and (task := self._lease()) is not None:
                 group = task[1]
                 due = [trial for trial in group if trial.id not in self._done]
                 self._running[self._submit(due)] = task
@@ -178,7 +176,7 @@ class Session:
                     self._commit(future)
             else:
                 time.sleep(POLL_SECONDS)
-            if self._elsewhere and len(self._running) < self._slots and time.monotonic() > asked + POLL_SECONDS:
+            if self._elsewhere and len(self._running) < slots and time.monotonic() > asked + POLL_SECONDS:
                 self._look_elsewhere()
                 asked = time.monotonic()
             doing = [group for _, group in self._running.values()] or [group for _, group in self._elsewhere]

@@ -1,0 +1,127 @@
+"""Batches on a Dask cluster, whose scheduler hands out orders and collects the answers.
+
+A Dask worker only passes an order on to a worker process beside it (`genscope.lab.processes`), so that a trial that
+hangs, crashes or runs out of memory costs that process and not the worker, and compilation never keeps Dask's threads
+from answering. Orders and answers are JSON; Dask itself sends pickles, so its ports are for trusted machines.
+
+Source: product.md, Section 7; stack.md, Section 2.
+Departures: None.
+Guarantee: as `Processes`; the batch of a Dask worker that dies is computed by another, up to four times. Only the
+process that runs the study knows the store.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import genscope
+from genscope.lab import orders
+from genscope.lab.pool import Submit
+from genscope.lab.processes import Worker, check_time_limit, refuse_inside_worker
+from genscope.lab.store import Record
+from genscope.lab.study import Study, Trial
+
+if TYPE_CHECKING:
+    import distributed
+
+_LOOK_SECONDS = 2.0  # between two looks at how many workers there are
+
+_idle: list[Worker] = []  # on a Dask worker: one per thread of it, once it has computed something
+
+
+def compute(order: str, time_limit: float | None) -> str:
+    """Answer an order, on a Dask worker."""
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = Worker()
+    try:
+        return json.dumps(worker.compute(json.loads(order), time_limit))
+    finally:
+        _idle.append(worker)
+
+
+class Cluster(AbstractContextManager["Cluster"]):
+    """The workers of a Dask scheduler; a pool for `run`. `time_limit` is in seconds and for one trial.
+
+    Certificates for a `tls://` address, and all else about the connection, come from Dask's own configuration.
+    """
+
+    def __init__(self, address: str, *, time_limit: float | None = None):
+        check_time_limit(time_limit)
+        refuse_inside_worker()
+        try:
+            import distributed
+        except ImportError:
+            raise ValueError(
+                f"got the cluster {address}, but Dask is not installed here: it carries the messages. "
+                "Install it with pip install 'genscope[cluster]'."
+            ) from None
+        self._address, self._time_limit = address, time_limit
+        self._killed = distributed.KilledWorker
+        try:
+            self._client = distributed.Client(address, set_as_default=False, name="genscope")
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise ValueError(
+                f"got the cluster {address}, where no Dask scheduler answers ({error}): an address is "
+                "tcp://host:8786 or tls://host:8786. Start `dask scheduler` there, or correct the address."
+            ) from error
+        self._tasks: dict[Future[list[Record]], distributed.Future] = {}
+        self._slots, self._looked = 0, -_LOOK_SECONDS
+
+    def slots(self) -> int:
+        """How many batches can be computed at once by the workers of this moment; at least one waits for them."""
+        if time.monotonic() >= self._looked + _LOOK_SECONDS:
+            try:
+                threads = self._client.nthreads()
+            except (OSError, RuntimeError) as error:
+                raise self._lost(error) from error
+            self._slots = sum(threads.values())  # pyright: ignore[reportAttributeAccessIssue]  # not asynchronous
+            self._looked = time.monotonic()
+        return max(self._slots, 1)
+
+    def open(self, study: Study) -> Submit:
+        """How batches of a study are given to the scheduler."""
+        heading = orders.heading(study)
+        return lambda batch: self._submit(orders.order(heading, batch), batch)
+
+    def _submit(self, order: orders.Order, batch: Sequence[Trial]) -> "Future[list[Record]]":
+        promise: Future[list[Record]] = Future()
+        task = self._client.submit(compute, json.dumps(order), self._time_limit, pure=False)
+        self._tasks[promise] = task  # Dask drops what nobody holds
+
+        def pass_on(done: "distributed.Future") -> None:
+            del self._tasks[promise]
+            try:
+                promise.set_result(orders.records(batch, self._answer(done, batch)))
+            except Exception as error:
+                promise.set_exception(error)
+
+        task.add_done_callback(pass_on)
+        return promise
+
+    def _answer(self, done: "distributed.Future", batch: Sequence[Trial]) -> orders.Answer:
+        """What came of a batch; ConnectionError when the cluster is gone, ValueError when it cannot do the work."""
+        error = done.exception()
+        if error is None:
+            return json.loads(done.result())
+        if isinstance(error, self._killed):
+            return {"provenance": {}, "results": [orders.failure(f"{error}\n")] * len(batch)}
+        if isinstance(error, CancelledError):
+            raise self._lost(error)
+        raise ValueError(
+            f"got the cluster {self._address}, whose workers cannot compute: {error!r}. They need the same Python and "
+            f"genscope {genscope.__version__}. Install these on every machine."
+        )
+
+    def _lost(self, error: BaseException) -> ConnectionError:
+        return ConnectionError(
+            f"The Dask scheduler at {self._address} is gone, or let go of our work ({error}). Every finished trial is "
+            "stored: start the scheduler and its workers again, and then the same study."
+        )
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
