@@ -17,7 +17,6 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-import genscope
 from genscope.lab import orders
 from genscope.lab.pool import Submit
 from genscope.lab.processes import Worker, check_time_limit, refuse_inside_worker
@@ -114,7 +113,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             raise self._lost(error)
         raise ValueError(
             f"got the cluster {self._address}, whose workers cannot compute: {error!r}. They need the same Python and "
-            f"genscope {genscope.__version__}. Install these on every machine."
+            f"genscope {orders.VERSION}. Install these on every machine."
         )
 
     def _lost(self, error: BaseException) -> ConnectionError:

@@ -8,15 +8,17 @@ Guarantee: exact; values come back as the trial returned them. A worker with ano
 study's file, refuses.
 """
 
+import importlib.metadata
 import platform
 from collections.abc import Sequence
 from typing import Any
 
-import genscope
 from genscope.lab import values
 from genscope.lab.reference import digest, refer, resolve
 from genscope.lab.store import Record
 from genscope.lab.study import Study, Trial
+
+VERSION = importlib.metadata.version("genscope")
 
 Order = dict[str, Any]
 Answer = dict[str, Any]
@@ -26,7 +28,7 @@ def heading(study: Study) -> Order:
     """What a worker needs to know of a study; every order of it begins so."""
     reference = refer(study)
     return {
-        "genscope": genscope.__version__,
+        "genscope": VERSION,
         "study": reference,
         "name": study.name,
         "revision": study.revision,
@@ -44,9 +46,9 @@ def order(heading: Order, batch: Sequence[Trial]) -> Order:
 def named(order: Order) -> Study:
     """The study that an order names, on the worker; ValueError if it is not the one that was meant."""
     here = f"A worker on {platform.node()}"
-    if genscope.__version__ != order["genscope"]:
+    if VERSION != order["genscope"]:
         raise ValueError(
-            f"{here} has genscope {genscope.__version__}, but the study is run by genscope {order['genscope']}: "
+            f"{here} has genscope {VERSION}, but the study is run by genscope {order['genscope']}: "
             "their results must not mix. Install the same version on every machine."
         )
     study = resolve(order["study"])
