@@ -24,7 +24,8 @@ def points(dim: int) -> Bool[np.ndarray, "points dim"]:
             f"points got {dim=}: the 2^dim points are listed for 0 <= dim <= {LARGEST}. "
             "Sample the cube instead of listing it, or fix some of the bits."
         )
-    return (np.arange(2**dim)[:, None] >> np.arange(dim)) & 1 == 1
+    octets = np.arange(2**dim, dtype="<u4")[:, None].view(np.uint8)
+    return np.unpackbits(octets, axis=1, count=dim, bitorder="little").view(bool)
 
 
 def table_of_number(number: int, dim: int) -> Bool[np.ndarray, " points"]:
