@@ -116,7 +116,7 @@ def test_the_message_as_a_whole():
         "Allowed: a variable x0, ..., x2, a constant 0 or 1, ~, `(`, or a function maj, thr, parity, and, or, table. "
         "Did you mean `maj`?"
     )
-    with pytest.raises(ExpressionError, match=r"indices go up to x63 with --context-length 64"):
+    with pytest.raises(ExpressionError, match=r"indices go up to x63 for 64 bits"):
         parse("x64", 64)
     with pytest.raises(ExpressionError, match=r"a variable x0, a constant"):
         parse("&", 1)

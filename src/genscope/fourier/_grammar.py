@@ -227,8 +227,8 @@ class _Compiler:
             if self.context_length is None:
                 allowed, advice = f"indices of at most {MAX_DIGITS} digits", "Use a smaller index."
             else:
-                allowed = f"indices go up to x{bound - 1} with --context-length {bound}"
-                advice = "Use a smaller index or a longer context."
+                allowed = f"indices go up to x{bound - 1} for {bound} bits"
+                advice = "Use a smaller index or more bits."
             self.fail(token, f"variable {_name(token)} is out of range", allowed, advice)
         return int(digits)
 
