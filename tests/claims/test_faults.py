@@ -1,0 +1,42 @@
+"""Every claim can fail: with a fault planted at its source, its study run and its own rule asked."""
+
+import polars as pl
+import pytest
+
+from genscope import claims, lab
+from genscope.lab import Store
+from genscope.lab.reading import Reading, read
+from tests.claims.faults import FAULTS
+
+CLAIMS = {claim.id: claim for claim in claims.ALL}
+SLOW = [pytest.param(name, marks=pytest.mark.slow) if fault.slow else name for name, fault in FAULTS.items()]
+
+
+def decide(name, path):
+    """The claim's parts and verdict, its studies run at the fault's size in a store of their own."""
+    readings = []
+    with Store(f"sqlite:///{path}") as store:
+        for study, plan in zip(CLAIMS[name].studies["quick"], FAULTS[name].plans, strict=True):
+            if plan is None:
+                readings.append(Reading(pl.DataFrame(), (), 1))
+                continue
+            small = study.replace(budgets={"quick": plan})
+            summary = lab.run(small, store=store, budget="quick", threads=1)
+            assert not summary.failed
+            readings.append(read(small, store=store, budget="quick"))
+    found = CLAIMS[name].verdict(readings, budget="quick", seconds=0.0)
+    return found["verdict"], {part["statement"]: part["decision"] for part in found["parts"]}
+
+
+def test_every_claim_has_a_fault():
+    assert [*FAULTS] == [*CLAIMS]
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_planted_fault_is_caught(name, tmp_path, monkeypatch):
+    FAULTS[name].prepare(monkeypatch)
+    _, control = decide(name, tmp_path / "control.db")
+    FAULTS[name].plant(monkeypatch)
+    verdict, parts = decide(name, tmp_path / "fault.db")
+    assert verdict == "fails"
+    assert [part for part, decision in parts.items() if decision == "fails" and control.get(part) != "fails"]
