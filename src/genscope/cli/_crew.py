@@ -1,7 +1,8 @@
 """Studies on several processes, each of which computes one trial at a time on a core of its own.
 
-A process is started afresh (JAX has threads, which a fork would lose), gets studies through a pipe, and answers with
-its progress and then a summary or a failure. Results go to the store, whose leases let processes share a study.
+A process is started afresh (JAX has threads, which a fork would lose), gets names of studies through a pipe, and
+answers with its progress and then a summary or a failure, as JSON. Results go to the store, whose leases let processes
+share a study.
 
 Source: product.md, Sections 1 and 6.
 Departures: None.
@@ -9,17 +10,19 @@ Guarantee: a process that dies is noticed, and its place taken by a new one; at 
 at most the batches that were being computed are lost.
 """
 
+import json
 import multiprocessing
 import os
 import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from genscope.lab import Store, Study
+from genscope.lab.reference import refer, resolve
 from genscope.lab.runner import Progress, Summary, run
 
 _GRACE_SECONDS = 10.0  # for storing what is computed and giving back leases
@@ -31,8 +34,8 @@ class Failure:
 
     study: str
     reason: str
-    store_lost: OSError | None = None
-    """Set where the store could not be used, so that no other study can go on either."""
+    store_lost: str | None = None
+    """Why the store could not be used, so that no other study can go on either."""
 
 
 Message = Progress | Summary | Failure
@@ -70,7 +73,7 @@ class Crew(AbstractContextManager["Crew"]):
         member = next((member for member in self._members if member.study is None), None) or self._start()
         member.study = study.name
         try:
-            member.pipe.send(study)
+            member.pipe.send_bytes(refer(study).encode())
         except OSError:  # it died while it had nothing to do
             self._bury(member)
             self.give(study)
@@ -80,7 +83,7 @@ class Crew(AbstractContextManager["Crew"]):
         ready = wait([member.pipe for member in self._members if member.study is not None])
         for member in [member for member in self._members if member.pipe in ready]:
             try:
-                message: Message = member.pipe.recv()
+                message = _read(member.pipe.recv_bytes())
             except (EOFError, OSError):
                 message = self._bury(member)
             if not isinstance(message, Progress):
@@ -125,7 +128,7 @@ def _serve(pipe: Connection, url: str, budget: str, core: int | None) -> None:
     try:
         with Store(url) as store:
             while True:
-                pipe.send(_answer(pipe.recv(), store, budget, pipe))
+                pipe.send_bytes(_written(_answer(resolve(pipe.recv_bytes().decode()), store, budget, pipe)))
     except (EOFError, OSError, SystemExit):
         # Told to end, or nobody listens any more. Leases are given back; a thread inside a trial is not waited for.
         os._exit(1)
@@ -133,7 +136,18 @@ def _serve(pipe: Connection, url: str, budget: str, core: int | None) -> None:
 
 def _answer(study: Study, store: Store, budget: str, pipe: Connection) -> Summary | Failure:
     try:
-        return run(study, store=store, budget=budget, threads=1, progress=pipe.send)
+        return run(study, store=store, budget=budget, threads=1, progress=lambda now: pipe.send_bytes(_written(now)))
     except Exception as error:
         reason = "".join(traceback.format_exception(error))
-        return Failure(study.name, reason, OSError(*error.args) if isinstance(error, OSError) else None)
+        return Failure(study.name, reason, str(error) if isinstance(error, OSError) else None)
+
+
+def _written(message: Message) -> bytes:
+    return json.dumps([type(message).__name__, asdict(message)]).encode()
+
+
+def _read(text: bytes) -> Message:
+    kind, fields = json.loads(text)
+    if kind == "Summary":
+        return Summary(**{**fields, "stopped": tuple(fields["stopped"])})
+    return Progress(**fields) if kind == "Progress" else Failure(**fields)

@@ -32,9 +32,9 @@ class Request:
     seed: int | None = None
 
 
-def expected(study: Study, request: Request, store: Store | None) -> dict[str, Any]:
-    """What a run would do."""
-    seen = preview(study, store=store, **vars(request))
+def expected(study: Study, request: Request, store: Store | None, threads: int | None = None) -> dict[str, Any]:
+    """What a run would do, on so many threads or workers."""
+    seen = preview(study, store=store, threads=threads, **vars(request))
     return {
         "study": study.name,
         "budget": request.budget,

@@ -6,8 +6,6 @@ Guarantee: exact; a user's file is run as Python runs it, and what it raises is 
 """
 
 import difflib
-import importlib.util
-import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +14,7 @@ import typer
 
 from genscope.cli._errors import complain
 from genscope.lab import Store, Study, database
+from genscope.lab.reference import load
 
 
 def find_study(name: str) -> Study:
@@ -68,17 +67,9 @@ def _check_name(study: Study, file: Path) -> None:
 
 
 def _load(file: Path) -> ModuleType:
-    """Run the file, with its directory on the path; what it raises ends the program with status 1."""
-    spec = importlib.util.spec_from_file_location(f"study_file_{file.stem}", file)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"got the file {file}, which Python cannot load. Give a Python file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    directory = str(file.resolve().parent)
-    if directory not in sys.path:
-        sys.path.insert(0, directory)
+    """Run the file; what it raises ends the program with status 1."""
     try:
-        spec.loader.exec_module(module)
+        return load(file)
     except (Exception, SystemExit) as error:
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
@@ -86,7 +77,6 @@ def _load(file: Path) -> ModuleType:
         shown = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
         complain(f"{file} could not be loaded. It says:\n{shown}")
         raise typer.Exit(1) from None
-    return module
 
 
 def find_store(url: str) -> Store | None:

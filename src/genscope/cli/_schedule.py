@@ -58,7 +58,7 @@ def side_by_side(studies: Iterable[Study], *, crew: Crew, budget: str, follow: F
         for message in crew.messages():
             if isinstance(message, Failure):
                 if message.store_lost is not None:
-                    raise message.store_lost
+                    raise OSError(message.store_lost)
                 fatal.add(message.study)
             if message.study in over:
                 continue

@@ -34,6 +34,21 @@ def run(
         bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
     ] = False,
     retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            metavar="SECONDS",
+            help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
+        ),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -49,6 +64,7 @@ def run(
     from genscope.cli._findings import Request, expected, findings
     from genscope.cli._lookup import find_store, find_study
     from genscope.cli._output import print_json
+    from genscope.cli._pool import computing
     from genscope.cli._progress import following
     from genscope.cli._tell import tell_findings, tell_plan
     from genscope.lab import Store, design
@@ -57,16 +73,20 @@ def run(
     chosen = find_study(study)
     request = Request(budget.value, design.parse_where(chosen, where or ()), seeds, seed)
     design.select(chosen, **vars(request))  # refused before a store is made
-    if dry_run:
-        if retry is not None:
-            raise ValueError("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
-        plan = expected(chosen, request, find_store(store))
-        print_json(plan) if as_json else tell_plan(plan)
-        return
-    with Store(store) as opened:
-        with following(opened) as follow:
-            summary = run_study(chosen, store=opened, progress=follow, retry_failed=retry is not None, **vars(request))
-        facts = findings(chosen, request, summary, opened)
+    if dry_run and retry is not None:
+        raise ValueError("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+    with computing(workers, cluster, time_limit) as pool:
+        if dry_run:
+            plan = expected(chosen, request, find_store(store), threads=None if pool is None else pool.slots())
+            print_json(plan) if as_json else tell_plan(plan)
+            return
+        with Store(store) as opened:
+            with following(opened) as follow:
+                again = retry is not None
+                summary = run_study(
+                    chosen, store=opened, pool=pool, progress=follow, retry_failed=again, **vars(request)
+                )
+            facts = findings(chosen, request, summary, opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
     print_json(facts) if as_json else tell_findings(chosen.title, facts, report=_report(store, facts["store"]))

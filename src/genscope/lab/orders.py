@@ -46,7 +46,7 @@ def order(heading: Order, batch: Sequence[Trial]) -> Order:
 def named(order: Order) -> Study:
     """The study that an order names, on the worker; ValueError if it is not the one that was meant."""
     here = f"A worker on {platform.node()}"
-    if VERSION != order["genscope"]:
+    if order["genscope"] != VERSION:
         raise ValueError(
             f"{here} has genscope {VERSION}, but the study is run by genscope {order['genscope']}: "
             "their results must not mix. Install the same version on every machine."

@@ -88,8 +88,8 @@ class Study:
     it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
     per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
     can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
-    `trial_cost` is about the seconds that a trial takes on one core; only the order of work depends on it. A study is
-    sent to other processes: `trial` and `check` are functions of a module, or partial applications of such.
+    `trial_cost` is about the seconds that a trial takes on one core; only the order of work depends on it. Other
+    processes find a study by its name: one that they are to compute is a variable of a module.
     """
 
     name: str
