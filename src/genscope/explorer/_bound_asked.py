@@ -87,8 +87,8 @@ def read(text: str) -> Asked:
         word, _, value = each.partition("=")
         if word not in known or len(value) > _LONGEST:
             raise ValueError(
-                f"bound {name} got {each[:60]!r}: its arguments are {', '.join(known)}, with values of at most {_LONGEST} "
-                "characters. Write argument=value, or leave it out."
+                f"bound {name} got {each[:60]!r}: its arguments are {', '.join(known)}, with values of at most "
+                f"{_LONGEST} characters. Write argument=value, or leave it out."
             )
         texts[word] = value
     return Asked(name, texts)

@@ -6,6 +6,7 @@ Guarantee: exact up to rounding at the values that the command line also takes; 
 vacuous is exact for whole numbers and to six digits for others, if it changes once between two neighbouring values.
 """
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -102,8 +103,7 @@ def _crossings(at: Callable[[float], Bound], about: Number, found: list[tuple[fl
     """The first values of the argument at which the bound becomes vacuous or stops being so."""
     if any(bound.vacuous is None for _, bound in found):
         return []
-    pairs = zip(found, found[1:], strict=False)
-    changed = [(left, right) for (left, a), (right, b) in pairs if a.vacuous != b.vacuous]
+    changed = [(left, right) for (left, a), (right, b) in itertools.pairwise(found) if a.vacuous != b.vacuous]
     return [_bisect(at, about, left, right) for left, right in changed[:4]]
 
 

@@ -1,13 +1,244 @@
-"""The room Studies (a stub until it is built).
+"""The room Studies: what the store holds and what is arriving, figures, trials and claims. It only reads.
 
-Source: product.md, Section 8.
+Source: product.md, Sections 4, 5 and 8.
 Departures: None.
-Guarantee: None.
+Guarantee: exact; everything is read from the store as it is at that moment, through a connection that cannot write.
 """
 
-from genscope.explorer.room import Room
+import dataclasses
+import functools
+import io
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from genscope.explorer import _progress, _trial_view, asking, work
+from genscope.explorer.room import Ask, Download, Room
+from genscope.lab import Store, browsing, database
+from genscope.lab.values import flat
+
+PAGE = 50  # trials in a table
+DRAWN = 200_000  # trials of a study up to which its figures are drawn
+OFFERED = 1_000_000  # trials of a study up to which its rows can be downloaded
+_NAME, _FILTER = 200, 2000  # characters
+_KEPT = 16  # accounts of studies that are kept for the next visitor
+
+_drawing = threading.Lock()  # Matplotlib's settings are global
 
 
 def room(store: str) -> Room:
-    """The room of a store."""
-    return Room("studies", "Studies", "What was measured, and what is being measured now.", {})
+    """The room of a store, which need not exist yet."""
+    watch = _progress.Watch()
+    bind = functools.partial
+    return Room(
+        name="studies",
+        title="Studies",
+        about="What was measured, what is being measured now, and what it says about the papers' claims.",
+        questions={
+            "overview": lambda ask: overview(store, watch),
+            "progress": bind(progress, store),
+            "figures": bind(figures, store),
+            "trials": bind(trials, store),
+            "trial": bind(trial, store),
+            "claims": lambda ask: claims(store),
+        },
+        downloads={"trials": bind(download, store)},
+        page=lambda: {"size": PAGE},
+    )
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[Store]:
+    with Store(url, read_only=True) as store:
+        yield store
+
+
+def overview(url: str, watch: _progress.Watch) -> dict[str, Any]:
+    """The studies of the store with their counts and rates, and who works on it; or why there is nothing to show."""
+    try:
+        parts = database.parse(url)
+        shown = parts.render_as_string(hide_password=True)
+        if parts.get_backend_name() == "sqlite" and not database.exists(parts):
+            return _nothing(shown, "There is no store yet", f"Nothing has been stored in {shown}.")
+        with _reading(url) as store:
+            manifests, counts = store.manifests(), store.counts()
+            rates = watch.rates({name: sum(count.values()) for name, count in counts.items()})
+            workers = browsing.holders(store)
+            decided = len(store.verdicts())
+    except (ValueError, OSError) as error:  # missing, foreign, newer, busy or away: its message says what to do
+        return {
+            "problem": {
+                "title": _TITLES.get(type(error), "The store cannot be read"),
+                "text": str(error),
+                "command": "",
+            }
+        }
+    if not manifests:
+        return _nothing(shown, "Nothing has been run yet", f"The store {shown} is there, and holds no study.")
+    studies = [
+        {
+            "name": name,
+            "title": manifest["title"],
+            "source": manifest["source"],
+            "ok": counts[name]["ok"],
+            "failed": counts[name]["failed"],
+            "rate": rates[name],
+        }
+        for name, manifest in manifests.items()
+        if name in counts
+    ]
+    held = [{"host": host, "process": process, "batches": number} for host, process, number in workers]
+    return {"problem": None, "store": shown, "studies": studies, "workers": held, "claims": decided}
+
+
+_TITLES: Mapping[type, str] = {
+    FileNotFoundError: "There is no store yet",
+    TimeoutError: "The store is busy",
+    ConnectionError: "The store does not answer",
+    PermissionError: "The store may not be read",
+}
+
+
+def _nothing(store: str, title: str, text: str) -> dict[str, Any]:
+    more = "This page fills as soon as trials arrive. To decide all claims in a few minutes:"
+    command = f"genscope reproduce --budget quick --store {store}"
+    return {"problem": {"title": title, "text": f"{text} {more}", "command": command}}
+
+
+def progress(url: str, ask: Ask) -> dict[str, Any]:
+    """How far one study is."""
+    with _reading(url) as store:
+        manifest = _manifest(store, ask)
+        counts = store.counts()[manifest["name"]]
+        finished = browsing.last_finished(store, manifest["name"], manifest["revision"])
+        plans = _progress.plans(store, manifest, sum(counts.values()))
+    return {**counts, "finished": finished, "plans": plans}
+
+
+def figures(url: str, ask: Ask) -> dict[str, Any]:
+    """The figures of a study with their tables, as the report has them."""
+    with _reading(url) as store:
+        manifest = _manifest(store, ask)
+        counts = store.counts()[manifest["name"]]
+    total = sum(counts.values())
+    if total > DRAWN:
+        raise ValueError(
+            f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. "
+            "Let genscope report draw it."
+        )
+    work.check()
+    return _account(url, manifest["name"], manifest["revision"], counts["ok"], counts["failed"])
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _account(url: str, name: str, revision: int, ok: int, failed: int) -> dict[str, Any]:
+    """The report's account of a study; the counts tell a later state of the store from an earlier one."""
+    from genscope.report.account import account
+
+    with _reading(url) as store:
+        manifest, frame = store.manifests()[name], store.frame(name, revision)
+        provenances = store.provenances(name, revision)
+    with _drawing:
+        work.check()
+        made = account(manifest, frame, provenances, "study")
+    return dataclasses.asdict(made) | {"trials": ok + failed}
+
+
+def trials(url: str, ask: Ask) -> dict[str, Any]:
+    """A page of the trials that a filter leaves."""
+    with _reading(url) as store:
+        chosen, _ = _chosen(store, ask)
+        order = asking.text(ask, "order", longest=_NAME, default="id")
+        first = asking.whole(ask, "first", least=0, most=10**9, default=0)
+        total = chosen.count(store)
+        work.check()
+        rows = chosen.page(
+            store, order=order, descending=ask.get("descending") is True, first=min(first, total), size=PAGE
+        )
+    shown = [each for each in chosen.columns.values() if each.name not in ("compile_seconds", "error")]
+    return {
+        "total": total,
+        "first": min(first, total),
+        "columns": [{"name": each.name, "kind": each.kind} for each in shown if each.name != "id"],
+        "rows": [
+            {"id": row["id"], "cells": [_cell(row.get(each.name)) for each in shown if each.name != "id"]}
+            for row in rows
+        ],
+    }
+
+
+def _cell(value: Any) -> Any:
+    """A list is shown by its length, what is no number by its name."""
+    if isinstance(value, list):
+        return f"{len(value)} values"
+    return (
+        str(value) if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))) else value
+    )
+
+
+def trial(url: str, ask: Ask) -> dict[str, Any]:
+    """One trial."""
+    identity = asking.text(ask, "id", longest=64)
+    with _reading(url) as store:
+        row = browsing.trial(store, identity)
+        if row is None:
+            raise ValueError(f"the store has no trial {identity[:40]!r}. Choose one of the table.")
+        manifest = store.manifests()[row["study"]]
+    return _trial_view.facts(row, manifest)
+
+
+def claims(url: str) -> dict[str, Any]:
+    """The newest verdict on each claim, with its numbers, its rule and the studies of the same figure."""
+    from genscope.report import verdicts
+
+    with _reading(url) as store:
+        listed = verdicts.claims(store.verdicts())
+        places = {manifest["source"]: name for name, manifest in store.manifests().items()}
+    return {
+        "tally": verdicts.tally(listed),
+        "claims": [dataclasses.asdict(claim) | {"study": places.get(claim.source)} for claim in listed],
+    }
+
+
+def download(url: str, ask: Ask) -> Download:
+    """The trials that a filter leaves, as genscope export would write them."""
+    kind = asking.choice(ask, "format", ["csv", "parquet"])
+    with _reading(url) as store:
+        chosen, total = _chosen(store, ask)
+        if total > OFFERED:
+            raise ValueError(
+                f"{chosen.study} has {total:,} trials: a browser is offered up to {OFFERED:,}. "
+                f"Use genscope export {chosen.study}."
+            )
+        frame = store.frame(chosen.study, chosen.revision)
+        work.check()
+        if chosen.conditions:
+            import polars as pl
+
+            frame = frame.filter(pl.col("id").is_in(chosen.ids(store)))
+    file = io.BytesIO()
+    if kind == "csv":
+        flat(frame).write_csv(file)
+    else:
+        frame.write_parquet(file)
+    media = "text/csv" if kind == "csv" else "application/vnd.apache.parquet"
+    return Download(f"{chosen.study}.{kind}", media, file.getvalue())
+
+
+def _chosen(store: Store, ask: Ask) -> tuple[browsing.Trials, int]:
+    """The trials that a filter leaves, and how many the study has in all."""
+    manifest = _manifest(store, ask)
+    every = browsing.trials(store, manifest["name"], manifest["axes"], manifest["revision"])
+    total = sum(store.counts()[manifest["name"]].values())
+    return every.where(asking.text(ask, "filter", longest=_FILTER, default="")), total
+
+
+def _manifest(store: Store, ask: Ask) -> dict[str, Any]:
+    name = asking.text(ask, "study", longest=_NAME)
+    manifests = store.manifests()
+    if name not in manifests:
+        raise ValueError(
+            f"got the study {name[:60]!r}: the store holds {', '.join(manifests) or 'none yet'}. Choose one of these."
+        )
+    return manifests[name]

@@ -1,0 +1,55 @@
+"""How far studies are: what budgets plan, what is stored of it, and how fast more arrives.
+
+Source: product.md, Section 8.
+Departures: None.
+Guarantee: exact counts; a rate is what arrived between looks at the store over the last two minutes.
+"""
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from genscope.lab import Store, browsing
+
+WINDOW = 120.0  # seconds over which a rate is taken
+COUNTED = 100_000  # trials of a study up to which its points are counted anew at every look
+
+
+class Watch:
+    """Remembers how many trials there were a while ago; one for all pages."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[float, Mapping[str, int]]] = []
+        self._lock = threading.Lock()
+
+    def rates(self, totals: Mapping[str, int]) -> dict[str, float | None]:
+        """Trials per second that arrived for each study; None at a first look."""
+        now = time.monotonic()
+        with self._lock:
+            self._seen = [*(seen for seen in self._seen if seen[0] >= now - WINDOW), (now, dict(totals))]
+            then, before = self._seen[0]
+        if now <= then:
+            return dict.fromkeys(totals)
+        return {name: max(0, total - before.get(name, 0)) / (now - then) for name, total in totals.items()}
+
+
+def plans(store: Store, manifest: Mapping[str, Any], total: int) -> list[dict[str, Any]]:
+    """Per budget, how many trials it plans, whether this is all or the most, and how many of them are stored.
+
+    The stored ones are not counted in a large study.
+    """
+    found = []
+    for budget, plan in manifest["budgets"].items():
+        search = plan["search"]
+        each = search["trials"] if search else plan["seeds"]
+        facts = {"budget": budget, "planned": len(plan["points"]) * each, "exact": not search, "stored": None}
+        if total <= COUNTED:
+            seeds = None if search else plan["seeds"]
+            axes = sorted(plan["points"][0]) if plan["points"] else []
+            wanted = {tuple(point.get(axis) for axis in axes) for point in plan["points"]}
+            tallies = browsing.by_point(store, manifest["name"], manifest["revision"], seeds)
+            inside = (number for point, number in tallies if tuple(point.get(axis) for axis in axes) in wanted)
+            facts["stored"] = min(sum(inside), facts["planned"])
+        found.append(facts)
+    return found

@@ -1,0 +1,93 @@
+"""One trial for the eye: its numbers, its curves and its matrices, and the command that repeats it.
+
+Source: product.md, Section 8.
+Departures: long curves are thinned and large matrices cut for the page, and say so; the store keeps everything.
+Guarantee: exact for what is shown.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from genscope.lab.figure import Curves, Figure, Heatmap
+from genscope.report import words
+
+LONGEST = 2000  # points of a curve
+WIDEST = 400  # rows and columns of a matrix
+
+
+def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The trial's values by what they look like."""
+    axes = [axis for axis in manifest["axes"] if axis in row]
+    own = ("seed", "status", "error", "seconds", "compile_seconds", "finished", "id", "provenance", "study", "revision")
+    measured = {name: value for name, value in row.items() if name not in {*axes, *own}}
+    figures = [figure for facts in manifest.get("figures", ()) if (figure := _figure(facts)) is not None]
+    plain = {name: value for name, value in measured.items() if not isinstance(value, list)}
+    where = [part for axis in axes for part in ("--where", f"{axis}={row[axis]}")]
+    return {
+        "id": row["id"],
+        "status": row["status"],
+        "error": row["error"],
+        "point": [(axis.replace("_", " "), words.value(row[axis])) for axis in axes],
+        "seed": row["seed"],
+        "values": [(name.replace("_", " "), words.value(value)) for name, value in plain.items()],
+        "time": f"{words.duration(row['seconds'])}, and {words.duration(row['compile_seconds'])} compiling",
+        "curves": [_curve(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 1],
+        "matrices": [_matrix(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 2],
+        "others": [name.replace("_", " ") for name, value in measured.items() if _depth(value) > 2],
+        "command": shlex.join(["genscope", "run", row["study"], *where, "--seed", str(row["seed"])]),
+    }
+
+
+def _figure(facts: Mapping[str, Any]) -> Figure | None:
+    try:
+        return Figure.from_manifest(facts)
+    except ValueError:  # a figure of a newer genscope
+        return None
+
+
+def _depth(value: Any) -> int:
+    return 1 + max((_depth(each) for each in value[:1]), default=0) if isinstance(value, list) else 0
+
+
+def _curve(name: str, y: Sequence[Any], row: Mapping[str, Any], figures: Sequence[Figure]) -> dict[str, Any]:
+    """A curve against the steps that a figure of the study names, else against its place in the list."""
+    figure = next((each for each in figures if isinstance(each, Curves) and name in each.y), None)
+    x, along = list(range(len(y))), "place in the list"
+    if figure is not None:
+        steps = row.get(figure.x)
+        if figure.every is not None:
+            x, along = [figure.every * place for place in x], figure.label(figure.x)
+        elif isinstance(steps, list) and len(steps) >= len(y):
+            x, along = steps[: len(y)], figure.label(figure.x)
+    stride = -(-len(y) // LONGEST) or 1
+    return {
+        "name": name.replace("_", " "),
+        "x": list(x[::stride]),
+        "y": list(y[::stride]),
+        "along": along,
+        "note": f"Every {stride}th of {len(y)} values is drawn." if stride > 1 else "",
+    }
+
+
+def _matrix(name: str, rows: Sequence[Any], row: Mapping[str, Any], figures: Sequence[Figure]) -> dict[str, Any]:
+    for figure in figures:
+        if isinstance(figure, Heatmap):
+            label = next((panel.label for panel in figure.panels if panel.value == name), None)
+            if label is not None:
+                marked = row.get(figure.marked) if figure.marked else None
+                return _cells(label, rows, figure.rows, figure.columns, marked or [])
+    return _cells(name.replace("_", " "), rows, "row", "column", [])
+
+
+def _cells(name: str, rows: Sequence[Any], down: str, across: str, marked: Sequence[int]) -> dict[str, Any]:
+    wide = max(len(cells) for cells in rows)
+    cut = len(rows) > WIDEST or wide > WIDEST
+    return {
+        "name": name,
+        "z": [cells[:WIDEST] for cells in rows[:WIDEST]],
+        "rows": down,
+        "columns": across,
+        "marked": [column for column in marked if column < WIDEST],
+        "note": f"The first {WIDEST} rows and columns of {len(rows)} by {wide} are drawn." if cut else "",
+    }
