@@ -4,13 +4,16 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
+import sqlalchemy.exc
 
-from genscope.lab import Record, Store, Trial
+from genscope.lab import Record, Store, Trial, leases, schema
+from genscope.lab.study import canonical
 
 
 def trials(count, *, study="s", revision=1, **point):
@@ -26,6 +29,40 @@ def dead_process():
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     return ended.pid
+
+
+def sql(url, *commands):
+    """Run commands in one transaction; rows of the last one."""
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        rows = [connection.exec_driver_sql(command) for command in commands][-1]
+        return [tuple(row) for row in rows] if rows.returns_rows else []
+
+
+def set_version(url, number):
+    sql(url, f"UPDATE meta SET value = '{number}' WHERE name = 'genscope schema'")
+
+
+def look_ahead(monkeypatch, *steps):
+    """Let the program be as many versions ahead as there are steps, each a statement of SQL."""
+    migrations = {
+        schema.VERSION + i: lambda connection, step=step: connection.exec_driver_sql(step)
+        for i, step in enumerate(steps)
+    }
+    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, **migrations})
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + len(steps))
+    monkeypatch.setattr(schema, "READABLE", schema.VERSION)
+
+
+def indices(url):
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    return {index["name"]: index["column_names"] for index in sa.inspect(engine).get_indexes("trial")}
+
+
+def side_by_side(work, *arguments):
+    """Do the work in one thread per argument; what each returned."""
+    with ThreadPoolExecutor(len(arguments)) as pool:
+        return list(pool.map(work, arguments))
 
 
 class StoreContract:
@@ -129,6 +166,20 @@ class StoreContract:
         assert store.frame("s").is_empty()
         assert store.counts() == {"s": {"ok": 0, "failed": 0}}
 
+    def test_stored_seeds_are_counted_by_point(self, store):
+        store.add(records(trials(5, kind="a")))
+        store.add([Record(Trial("s", 1, {"kind": "a", "size": 1}, seed), {}, error="no") for seed in (5, 9)])
+        store.add([*records(trials(3)), *records(trials(3, revision=2)), *records(trials(3, study="other"))])
+        first, second = canonical({"size": 1, "kind": "a"}), canonical({"size": 1})
+        assert store.stored_seeds("s", 1, range(20)) == {first: 7, second: 3}
+        assert store.stored_seeds("s", 1, range(4, 9)) == {first: 2}
+        assert store.stored_seeds("s", 3, range(20)) == {}
+
+    def test_any_text_of_an_exception_is_stored(self, store):
+        first, second = trials(2)
+        store.add([Record(first, {}, error="a\0b"), Record(second, {}, error="a file \udcff, ä")])
+        assert store.frame("s")["error"].to_list() == ["a\\x00b", "a file \\udcff, ä"]
+
     def test_results_of_chosen_trials(self, store):
         first, second, third = trials(3)
         store.add([Record(first, {"loss": math.inf}), Record(second, {}, error="no")])
@@ -195,6 +246,29 @@ class StoreContract:
         with Store(url) as other:
             assert other.lease([batch]) is batch
 
+    def test_a_lease_whose_answer_was_lost_is_taken_again(self, store):
+        one, two = trials(1, kind="a"), trials(1, kind="b")
+        assert store.lease([two]) is two
+        with store._write() as connection:
+            assert leases.take(connection, [one], store._holder, 60.0) is one
+        assert store.lease([one, two]) is one
+        assert store.lease([one, two]) is None
+
+    def test_a_shared_study_is_computed_once(self, url, store):
+        batches = [trials(2, kind=str(number)) for number in range(12)]
+
+        def work(_):
+            computed = 0
+            with Store(url) as mine:
+                while (batch := mine.lease(batches)) is not None:
+                    mine.add(records(batch), leased=batch)
+                    computed += len(batch)
+            return computed
+
+        assert sum(side_by_side(work, 1, 2, 3)) == 24
+        assert store.frame("s").height == 24
+        assert sql(url, "SELECT count(*) FROM lease") == [(0,)]
+
     def test_a_lease_expires_unless_renewed(self, url):
         kept, lost = trials(1, kind="kept"), trials(1, kind="lost")
         with Store(url, lease_seconds=1.0) as quick, Store(url, lease_seconds=0.2) as brief, Store(url) as other:
@@ -229,19 +303,69 @@ class StoreContract:
                 for trial in trials(10, kind=kind):
                     mine.add(records([trial, *trials(1, kind="shared")]))
 
-        threads = [threading.Thread(target=write, args=(kind,)) for kind in "abc"]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        side_by_side(write, *"abc")
         assert store.frame("s").height == 31
+
+    def test_several_make_and_describe_one_store_at_once(self, url):
+        def work(number):
+            with Store(url) as mine:
+                for _ in range(3):
+                    mine.put_manifest("s", 1, {"by": number})
+                return mine.manifests()["s"]["by"]
+
+        assert set(side_by_side(work, 1, 2, 3, 4)) <= {1, 2, 3, 4}
+
+    def test_a_newer_store_is_refused(self, url, store):
+        set_version(url, schema.VERSION + 1)
+        for read_only in (False, True):
+            with pytest.raises(ValueError, match="Install a newer genscope"):
+                Store(url, read_only=read_only)
+
+    def test_a_store_of_version_1_is_read_as_it_is_and_migrated_when_written(self, url):
+        with Store(url) as store:
+            store.add(records(trials(3)))
+        fresh = indices(url)
+        old = "CREATE INDEX trial_study ON trial (study, revision)"
+        sql(url, "DROP INDEX trial_status", "DROP INDEX trial_point", old)
+        set_version(url, 1)
+        with Store(url, read_only=True) as store:
+            assert len(store.done("s")) == store.frame("s").height == 3
+        assert list(indices(url)) == ["trial_study"]
+        side_by_side(lambda url: Store(url).close(), url, url, url)  # who comes later finds it done
+        assert indices(url) == fresh
+        with Store(url) as store:
+            assert store.frame("s").height == 3
+
+    def test_an_older_store_is_migrated_step_by_step(self, url, monkeypatch):
+        with Store(url) as store:
+            store.add(records(trials(3)))
+        steps = ("ALTER TABLE trial ADD COLUMN host TEXT", "UPDATE trial SET host = 'here', seconds = 7")
+        look_ahead(monkeypatch, *steps)
+        with pytest.raises(ValueError, match="Open it once for writing"):
+            Store(url, read_only=True)
+        with Store(url) as store:
+            assert store.frame("s")["seconds"].to_list() == [7, 7, 7]
+        assert sql(url, "SELECT value FROM meta") == [(str(schema.VERSION),)]
+        assert sql(url, "SELECT DISTINCT host FROM trial") == [("here",)]
+
+    def test_a_migration_that_fails_changes_nothing(self, url, monkeypatch):
+        with Store(url) as store:
+            store.add(records(trials(3)))
+        with monkeypatch.context() as ahead:
+            look_ahead(ahead, "ALTER TABLE trial ADD COLUMN host TEXT", "UPDATE trial SET nonsense = 1")
+            with pytest.raises(Exception, match="nonsense"):
+                Store(url)
+        with pytest.raises(sqlalchemy.exc.DBAPIError, match="host"):
+            sql(url, "SELECT host FROM trial")
+        with Store(url) as store:
+            assert store.frame("s").height == 3
 
     def test_a_reader_sees_one_moment_and_blocks_nobody(self, url, store):
         store.add(records(trials(1)))
         with Store(url, read_only=True) as reader, reader._read() as connection:
             before = connection.exec_driver_sql("SELECT count(*) FROM trial").scalar()
             store.add(records(trials(5)))
-            assert before == 1
+            assert before == connection.exec_driver_sql("SELECT count(*) FROM trial").scalar() == 1
             assert store.frame("s").height == 5
             with Store(url, read_only=True) as second:
                 assert second.frame("s").height == 5

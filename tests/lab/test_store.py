@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy.event
 
-from genscope.lab import Store, database, schema
+from genscope.lab import Store, database
 from tests.lab.store_contract import StoreContract, records, trials
 
 ROOT = Path(__file__).parents[2]
@@ -29,12 +29,6 @@ def make(path):
     with Store(f"sqlite:///{path}") as store:
         store.add(records(trials(3)))
     return f"sqlite:///{path}"
-
-
-def set_version(path, number):
-    with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'genscope schema'", (str(number),))
-    connection.close()
 
 
 def python(code, *arguments):
@@ -146,59 +140,6 @@ def test_write_ahead_logging_is_on(tmp_path):
     connection = sqlite3.connect(tmp_path / "store.db")
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
-
-
-def test_a_newer_store_is_refused(tmp_path):
-    file = tmp_path / "store.db"
-    make(file)
-    set_version(file, schema.VERSION + 1)
-    before = digest(file)
-    for read_only in (False, True):
-        with pytest.raises(ValueError, match="Install a newer genscope"):
-            Store(f"sqlite:///{file}", read_only=read_only)
-    assert digest(file) == before
-
-
-def look_ahead(monkeypatch, *steps):
-    """Let the program be as many versions ahead as there are steps, each a statement of SQL."""
-    migrations = {
-        schema.VERSION + i: lambda connection, step=step: connection.exec_driver_sql(step)
-        for i, step in enumerate(steps)
-    }
-    monkeypatch.setattr(schema, "MIGRATIONS", {**schema.MIGRATIONS, **migrations})
-    monkeypatch.setattr(schema, "VERSION", schema.VERSION + len(steps))
-
-
-def test_an_older_store_is_migrated_step_by_step(tmp_path, monkeypatch):
-    file = tmp_path / "store.db"
-    url = make(file)
-    look_ahead(
-        monkeypatch,
-        "ALTER TABLE trial ADD COLUMN host TEXT",
-        "UPDATE trial SET host = 'here', seconds = 7",
-    )
-    with pytest.raises(ValueError, match="Open it once for writing"):
-        Store(url, read_only=True)
-    with Store(url) as store:
-        assert store.frame("s")["seconds"].to_list() == [7, 7, 7]
-    connection = sqlite3.connect(file)
-    assert connection.execute("SELECT value FROM meta").fetchall() == [(str(schema.VERSION),)]
-    assert connection.execute("SELECT DISTINCT host FROM trial").fetchall() == [("here",)]
-    connection.close()
-
-
-def test_a_migration_that_fails_changes_nothing(tmp_path, monkeypatch):
-    file = tmp_path / "store.db"
-    url = make(file)
-    with monkeypatch.context() as ahead:
-        look_ahead(ahead, "ALTER TABLE trial ADD COLUMN host TEXT", "UPDATE trial SET nonsense = 1")
-        with pytest.raises(OSError, match="nonsense"):
-            Store(url)
-    connection = sqlite3.connect(file)
-    assert "host" not in [row[1] for row in connection.execute("PRAGMA table_info(trial)")]
-    connection.close()
-    with Store(url) as store:
-        assert store.frame("s").height == 3
 
 
 def test_a_full_disk_damages_nothing(tmp_path):

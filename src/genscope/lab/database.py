@@ -9,7 +9,6 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,22 +18,29 @@ import sqlalchemy.event
 import sqlalchemy.exc
 from sqlalchemy.dialects import postgresql, sqlite
 
-BUSY_SECONDS = 30.0  # how long a writer waits for another one before it gives up
+BUSY_SECONDS = 30.0  # how long we wait for another writer, or for a server that went away, before we give up
 _MAGIC = b"SQLite format 3\x00"
 _EXAMPLES = "sqlite:///genscope.db or postgresql+psycopg://user@host/name"
+_SECRETS = ("password", "sslpassword")  # options of a PostgreSQL URL
+_LOCKS = {"schema": 0x67656E73, "leases": 0x67656E74}  # advisory locks of PostgreSQL have numbers
+# A server that is not there, or no longer, is noticed: without these the system waits for minutes or for ever.
+_PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
 
 
 def parse(url: str) -> sa.URL:
     """The parts of a store's URL; a SQLite path is made absolute, so that a later chdir cannot move the store."""
     scheme, separator, _ = url.partition("://")
     if not separator:
+        what = "an address without ://" if "@" in url else f"the address {url!r}"  # it may hold a password
         raise ValueError(
-            f"Store got the address {url!r}: a store is named by a URL such as {_EXAMPLES}. "
-            f"For a file, write sqlite:///{url or 'genscope.db'}"
+            f"Store got {what}: a store is named by a URL such as {_EXAMPLES}. "
+            f"For a file, write sqlite:///{'genscope.db' if '@' in url else url or 'genscope.db'}"
         )
     try:
         parts = sa.make_url(url)
         backend = parts.get_backend_name()
+        if "@" in (parts.host or ""):
+            raise ValueError("the end of a password with an @ was taken for the host")
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the text is not repeated: it may hold a password
         raise ValueError(
             f"Store got a URL that begins with {scheme}:// and cannot be read: it should look like {_EXAMPLES}. "
@@ -48,13 +54,23 @@ def parse(url: str) -> sa.URL:
             )
         if parts.query or parts.host:
             raise ValueError(
-                f"Store got {url!r}: a SQLite store is a path with three slashes and no host or options. "
+                f"Store got {shown(parts)}: a SQLite store is a path with three slashes and no host or options. "
                 "Write sqlite:///relative.db or sqlite:////absolute/path.db"
             )
         return parts.set(database=os.path.abspath(parts.database))
     if backend == "postgresql":
         return parts.set(drivername="postgresql+psycopg") if parts.drivername == "postgresql" else parts
     raise ValueError(f"Store got a {scheme}:// URL: stores live in SQLite or PostgreSQL. Use {_EXAMPLES}")
+
+
+def shown(url: sa.URL) -> str:
+    """The URL as it may be printed, stored and logged: without its secrets.
+
+    >>> shown(sa.make_url("postgresql://me:secret@host/name?sslpassword=secret"))
+    'postgresql://me:***@host/name?sslpassword=***'
+    """
+    hidden = dict.fromkeys((name for name in _SECRETS if name in url.query), "***")
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def exists(url: sa.URL) -> bool:
@@ -70,13 +86,38 @@ def engine(url: sa.URL, *, read_only: bool) -> sa.Engine:
         made = _sqlite_engine(Path(str(url.database)), read_only=read_only)
     else:
         try:
-            made = sa.create_engine(url, pool_pre_ping=True, execution_options={"postgresql_readonly": read_only})
+            made = _postgresql_engine(url, read_only=read_only)
         except ModuleNotFoundError as error:
             raise ValueError(
                 f"Store got a {url.drivername}:// URL, whose driver {error.name} is not installed: PostgreSQL needs "
                 "psycopg 3. Install it with pip install 'genscope[postgres]' and write postgresql+psycopg://"
             ) from None
     return made
+
+
+def _postgresql_engine(url: sa.URL, *, read_only: bool) -> sa.Engine:
+    made = sa.create_engine(
+        url.set(query={**_PATIENCE, **url.query}),
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",  # a statement after a lock sees what was committed before the lock was given
+        execution_options={"postgresql_readonly": read_only},
+    )
+
+    @sqlalchemy.event.listens_for(made, "connect")
+    def connect(connection: Any, _: object) -> None:
+        connection.execute(f"SET lock_timeout = {1000 * BUSY_SECONDS:.0f}")
+        connection.commit()
+
+    return made
+
+
+def reader(engine: sa.Engine) -> sa.Engine:
+    """The engine with transactions that see one moment of the database, as SQLite's always do."""
+    return engine.execution_options(isolation_level="REPEATABLE READ") if _is_server(engine) else engine
+
+
+def _is_server(engine: sa.Engine | sa.Connection) -> bool:
+    return engine.dialect.name == "postgresql"
 
 
 def _sqlite_engine(path: Path, *, read_only: bool) -> sa.Engine:
@@ -164,16 +205,30 @@ def prepare_for_writing(engine: sa.Engine) -> None:
         time.sleep(0.05)
 
 
-def lock_schema(connection: sa.Connection) -> None:
-    """Let one process at a time make or migrate the tables (an immediate SQLite transaction already does)."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(0x67656E73)))
+def lock(connection: sa.Connection, what: str) -> None:
+    """Let one transaction at a time change the `schema` or the `leases` (a SQLite writer is alone anyway).
+
+    What the holder before us committed is visible to every later statement of this transaction.
+    """
+    if _is_server(connection):
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCKS[what])))
 
 
 def insert_new(connection: sa.Connection, table: sa.Table) -> Any:
     """An insert that leaves an existing row with the same primary key as it is."""
-    dialect = {"sqlite": sqlite, "postgresql": postgresql}[connection.dialect.name]
-    return dialect.insert(table).on_conflict_do_nothing()
+    return _insert(connection, table).on_conflict_do_nothing()
+
+
+def insert_or_replace(connection: sa.Connection, table: sa.Table, *, newer: str | None = None) -> Any:
+    """An insert that replaces a row with the same primary key; with `newer`, only one that is less in that column."""
+    made = _insert(connection, table)
+    changed = {column.name: made.excluded[column.name] for column in table.columns if not column.primary_key}
+    where = None if newer is None else table.c[newer] < made.excluded[newer]
+    return made.on_conflict_do_update(index_elements=list(table.primary_key.columns), set_=changed, where=where)
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+    return {"sqlite": sqlite, "postgresql": postgresql}[connection.dialect.name].insert(table)
 
 
 def now(connection: sa.Connection) -> float:
@@ -183,50 +238,3 @@ def now(connection: sa.Connection) -> float:
         "postgresql": sa.extract("epoch", sa.func.clock_timestamp()),
     }
     return float(connection.scalar(sa.select(clock[connection.dialect.name])) or 0.0)
-
-
-@contextlib.contextmanager
-def clear_errors(name: str) -> Iterator[None]:
-    """Turn a driver's failure on the store `name` into an exception that says what to do."""
-    try:
-        yield
-    except (sqlalchemy.exc.ProgrammingError, sqlalchemy.exc.IntegrityError):
-        raise  # a mistake of ours, not of the user's or the machine's
-    except sqlalchemy.exc.DBAPIError as error:
-        raise _explained(name, error) from error
-
-
-def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception:
-    original = error.orig
-    told = str(original).strip()
-    code = getattr(original, "sqlite_errorcode", -1) & 0xFF if isinstance(original, sqlite3.Error) else None
-    state = getattr(original, "sqlstate", None)
-    if code == sqlite3.SQLITE_FULL or state == "53100":
-        return OSError(
-            f"The store {name} could not write ({told}): what was committed before is safe. "
-            "Free some space and run the same command again."
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or state in ("42501", "25006"):
-        return PermissionError(
-            f"The store {name} cannot be opened or written ({told}): nothing was changed. "
-            "Check the permissions of the file and its directory, or choose another place."
-        )
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return TimeoutError(
-            f"The store {name} was locked by another process for {BUSY_SECONDS:.0f} seconds ({told}). "
-            "Let that process finish, or end it, and run the same command again."
-        )
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return ValueError(
-            f"The store {name} is not a readable SQLite database ({told}): it was left as it is. "
-            "Restore it from a copy, or give another file."
-        )
-    if code is None and (error.connection_invalidated or state is None):
-        return ConnectionError(
-            f"The store {name} does not answer ({told}): a server must be running and reachable there. "
-            "Check host, port, user and network, and run the same command again."
-        )
-    return OSError(
-        f"The store {name} failed ({told}): what was committed before is safe. "
-        "Check the disk or the server, and run the same command again."
-    )

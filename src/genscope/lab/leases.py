@@ -33,11 +33,12 @@ def _host() -> str:
 
 @dataclass(frozen=True)
 class Holder:
-    """One process's claim to its leases."""
+    """One process's claim to its leases, and the batches that it knows to hold."""
 
     host: str = field(default_factory=_host)
     pid: int = field(default_factory=os.getpid)
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    batches: set[str] = field(default_factory=set)
 
     def knows_dead(self, host: str, pid: int) -> bool:
         """Whether that process certainly no longer runs."""
@@ -60,11 +61,15 @@ def batch_id(batch: Sequence[Trial]) -> str:
 def take(
     connection: sa.Connection, batches: Sequence[Sequence[Trial]], holder: Holder, seconds: float
 ) -> Sequence[Trial] | None:
-    """Lease the first batch that is neither held nor finished."""
+    """Lease the first batch that is neither held nor finished; the caller notes it in `holder.batches`."""
+    # Under the lock no lease comes or goes, and what a lease that is gone stood for is committed: so a batch found
+    # free and unfinished below is still both when its lease is written.
+    database.lock(connection, "leases")
     now = database.now(connection)
     held = set()
     for row in connection.execute(sa.select(LEASE)).all():
-        if row.expires < now or holder.knows_dead(row.host, row.pid):
+        unknown = row.holder == holder.name and row.batch not in holder.batches  # the server's answer got lost
+        if unknown or row.expires < now or holder.knows_dead(row.host, row.pid):
             stale = (LEASE.c.batch == row.batch) & (LEASE.c.holder == row.holder)
             connection.execute(sa.delete(LEASE).where(stale))
         else:
@@ -72,10 +77,8 @@ def take(
     lease = {"holder": holder.name, "host": holder.host, "pid": holder.pid, "expires": now + seconds}
     for batch in batches:
         name = batch_id(batch)
-        if name in held or _finished(connection, batch):
-            continue
-        row = database.insert_new(connection, LEASE).values(batch=name, **lease).returning(LEASE.c.batch)
-        if connection.scalar(row) is not None:  # nobody was faster since the leases were read
+        if name not in held and not _finished(connection, batch):
+            connection.execute(sa.insert(LEASE).values(batch=name, **lease))
             return batch
     return None
 
@@ -87,12 +90,14 @@ def _finished(connection: sa.Connection, batch: Sequence[Trial]) -> bool:
 
 def renew(connection: sa.Connection, holder: Holder, seconds: float) -> None:
     """Let every lease of the holder run from now."""
+    database.lock(connection, "leases")
     expires = database.now(connection) + seconds
     connection.execute(sa.update(LEASE).where(LEASE.c.holder == holder.name).values(expires=expires))
 
 
 def release(connection: sa.Connection, holder: Holder, batch: Sequence[Trial] | None) -> None:
     """Give back one batch, or with None all batches of the holder."""
+    database.lock(connection, "leases")
     mine = LEASE.c.holder == holder.name
     connection.execute(sa.delete(LEASE).where(mine if batch is None else mine & (LEASE.c.batch == batch_id(batch))))
 

@@ -8,7 +8,9 @@ Guarantee: exact; what `add` has returned from is on disk, once, whoever wrote i
 import hashlib
 import itertools
 import json
+import operator
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,9 +20,10 @@ import polars as pl
 import sqlalchemy as sa
 
 from genscope.lab import database, leases, schema, values
+from genscope.lab.failures import clear_errors, patient
 from genscope.lab.provenance import identity
 from genscope.lab.schema import PROVENANCE, STUDY, TRIAL, VERDICT
-from genscope.lab.study import Trial
+from genscope.lab.study import Trial, canonical
 
 DEFAULT_URL = "sqlite:///genscope.db"
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
@@ -53,7 +56,7 @@ class Store:
 
     def __init__(self, url: str = DEFAULT_URL, *, read_only: bool = False, lease_seconds: float = 60.0):
         parts = database.parse(url)
-        self.url = parts.render_as_string(hide_password=True)
+        self.url = database.shown(parts)
         self.read_only = read_only
         self.lease_seconds = lease_seconds
         self._holder = leases.Holder()
@@ -64,7 +67,7 @@ class Store:
                 schema.check(connection, self.url, read_only=read_only)
         if not read_only:
             self._engine = database.engine(parts, read_only=False)
-            with self._closed_after(), database.clear_errors(self.url):
+            with self._closed_after(), clear_errors(self.url):
                 database.prepare_for_writing(self._engine)
                 with self._write() as connection:
                     schema.bring_up_to_date(connection, self.url)
@@ -94,7 +97,7 @@ class Store:
 
     @contextmanager
     def _read(self) -> Iterator[sa.Connection]:
-        with database.clear_errors(self.url), self._engine.connect() as connection:
+        with clear_errors(self.url), database.reader(self._engine).connect() as connection:
             yield connection
 
     @contextmanager
@@ -104,7 +107,7 @@ class Store:
                 f"The store {self.url} was opened for reading only: nothing can be written. "
                 "Open it without read_only to write."
             )
-        with database.clear_errors(self.url), self._engine.execution_options(write=True).begin() as connection:
+        with clear_errors(self.url), self._engine.execution_options(write=True).begin() as connection:
             yield connection
 
     # Trials
@@ -127,30 +130,56 @@ class Store:
                     "seed": record.trial.seed,
                     "status": record.status,
                     "result": values.encode(record.values),
-                    "error": record.error,
+                    "error": _storable(record.error),
                     "seconds": record.seconds,
                     "compile_seconds": record.compile_seconds,
                     "provenance": source,
                     "finished": record.finished,
                 }
             )
-        if not rows:
-            return
+        if rows:
+            # In one order, whoever writes: two writers of the same trials wait for each other and never in a circle.
+            rows.sort(key=operator.itemgetter("id"))
+            self._insert(rows, [{"id": name, "facts": facts[name]} for name in sorted(facts)], leased)
+
+    @patient
+    def _insert(self, rows: list[dict[str, Any]], sources: list[dict[str, str]], leased: Sequence[Trial] | None):
         with self._write() as connection:
-            sources = [{"id": name, "facts": text} for name, text in facts.items()]
             connection.execute(database.insert_new(connection, PROVENANCE), sources)
             connection.execute(database.insert_new(connection, TRIAL), rows)
             if leased is not None:
                 leases.release(connection, self._holder, leased)
+        if leased is not None:
+            self._holder.batches.discard(leases.batch_id(leased))
 
+    @patient
     def done(self, study: str, revision: int | None = None) -> set[str]:
         """Identities of the finished trials of a study, failed ones among them; of all revisions, or of one."""
         query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study)
         if revision is not None:
             query = query.where(TRIAL.c.revision == revision)
         with self._read() as connection:
-            return set(connection.scalars(query))
+            return {name for (name,) in _plain_rows(connection, query)}
 
+    @patient
+    def stored_seeds(self, study: str, revision: int, seeds: range) -> dict[str, int]:
+        """Per point, by its canonical text, how many of the seeds (of step 1) are stored; points without are left out.
+
+        It reads an index alone: for a million trials a fraction of the time that `done` takes.
+        """
+        query = (
+            sa.select(TRIAL.c.point, sa.func.count())
+            .where(TRIAL.c.study == study, TRIAL.c.revision == revision)
+            .where(TRIAL.c.seed >= seeds.start, TRIAL.c.seed < seeds.stop)
+            .group_by(TRIAL.c.point)
+        )
+        counts: Counter[str] = Counter()
+        with self._read() as connection:
+            for text, number in connection.execute(query):
+                counts[canonical(values.decode(text))] += number  # axes in another order are the same point
+        return dict(counts)
+
+    @patient
     def results(self, trials: Sequence[Trial]) -> dict[str, dict[str, Any] | None]:
         """Values of those of the trials that are finished, by identity; None for one that failed."""
         found: dict[str, dict[str, Any] | None] = {}
@@ -161,6 +190,7 @@ class Store:
                     found[name] = values.decode(text) if status == "ok" else None
         return found
 
+    @patient
     def failed(self, study: str, revision: int) -> list[Trial]:
         """The trials of a study that raised an exception."""
         query = sa.select(TRIAL.c.point, TRIAL.c.seed).where(
@@ -171,6 +201,7 @@ class Store:
                 Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
             ]
 
+    @patient
     def forget_failed(self, trials: Sequence[Trial]) -> int:
         """Remove those of the trials that failed, so that they run again; how many were removed."""
         removed = 0
@@ -180,6 +211,7 @@ class Store:
                 removed += connection.execute(query).rowcount
         return removed
 
+    @patient
     def frame(self, study: str, revision: int | None = None) -> pl.DataFrame:
         """One flat row per finished trial of a study, ordered by point and seed.
 
@@ -192,10 +224,7 @@ class Store:
             chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
                 TRIAL.c.study == study, TRIAL.c.revision == revision
             )
-            result = connection.execute(chosen)
-            # The driver's own tuples: a hundred thousand SQLAlchemy rows would take as long as everything else.
-            rows = result.cursor.fetchall()  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
-            result.close()
+            rows = _plain_rows(connection, chosen)
         *fixed, points, results = zip(*rows, strict=True) if rows else [()] * (len(names) + 2)
         kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.String)
         common = pl.DataFrame(
@@ -223,12 +252,14 @@ class Store:
             )
         return latest
 
+    @patient
     def counts(self) -> dict[str, dict[str, int]]:
         """Per study, how many trials of the revision that ran last are `ok` and how many `failed`."""
+        each = sa.select(TRIAL.c.study, TRIAL.c.revision, TRIAL.c.status, sa.func.count().label("number"))
+        each = each.group_by(TRIAL.c.study, TRIAL.c.revision, TRIAL.c.status).subquery()
         query = (
-            sa.select(STUDY.c.name, TRIAL.c.status, sa.func.count(TRIAL.c.id))
-            .outerjoin_from(STUDY, TRIAL, (TRIAL.c.study == STUDY.c.name) & (TRIAL.c.revision == STUDY.c.revision))
-            .group_by(STUDY.c.name, TRIAL.c.status)
+            sa.select(STUDY.c.name, each.c.status, each.c.number)
+            .outerjoin_from(STUDY, each, (each.c.study == STUDY.c.name) & (each.c.revision == STUDY.c.revision))
             .order_by(STUDY.c.name)
         )
         counts: dict[str, dict[str, int]] = {}
@@ -239,6 +270,7 @@ class Store:
                     counts[name][status] = number
         return counts
 
+    @patient
     def provenances(self, study: str, revision: int | None = None) -> dict[str, dict[str, Any]]:
         """The facts behind the column `provenance` of a study's frame."""
         with self._read() as connection:
@@ -249,33 +281,43 @@ class Store:
 
     # Leases
 
+    @patient
     def lease(self, batches: Sequence[Sequence[Trial]]) -> Sequence[Trial] | None:
         """The first batch that nobody holds and that is not finished, now held by this store; None if there is none.
 
         The lease expires after `lease_seconds` unless renewed.
         """
         with self._write() as connection:
-            return leases.take(connection, batches, self._holder, self.lease_seconds)
+            taken = leases.take(connection, batches, self._holder, self.lease_seconds)
+        if taken is not None:
+            self._holder.batches.add(leases.batch_id(taken))
+        return taken
 
+    @patient
     def renew(self) -> None:
         """Renew all leases of this store."""
         with self._write() as connection:
             leases.renew(connection, self._holder, self.lease_seconds)
 
+    @patient
     def release(self, batch: Sequence[Trial] | None = None) -> None:
         """Give back one batch, or all that this store holds."""
         with self._write() as connection:
             leases.release(connection, self._holder, batch)
+        self._holder.batches.difference_update(
+            list(self._holder.batches) if batch is None else [leases.batch_id(batch)]
+        )
 
     # What the report reads beside the trials
 
+    @patient
     def put_manifest(self, study: str, revision: int, manifest: Mapping[str, Any]) -> None:
         """Describe a study by JSON-able facts; replaces what was there."""
         row = {"name": study, "revision": revision, "manifest": json.dumps(manifest), "updated": time.time()}
         with self._write() as connection:
-            connection.execute(sa.delete(STUDY).where(STUDY.c.name == study))
-            connection.execute(sa.insert(STUDY).values(row))
+            connection.execute(database.insert_or_replace(connection, STUDY).values(row))
 
+    @patient
     def manifests(self) -> dict[str, dict[str, Any]]:
         """The manifests of all studies, by name."""
         with self._read() as connection:
@@ -286,9 +328,9 @@ class Store:
         """Store the decision on a claim, with its numbers; earlier ones are kept."""
         row = {"claim": claim, "budget": budget, "verdict": json.dumps(verdict), "finished": time.time()}
         name = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
-        with self._write() as connection:
-            connection.execute(database.insert_new(connection, VERDICT).values(id=name, **row))
+        self._put(VERDICT, [{"id": name, **row}])
 
+    @patient
     def verdicts(self, *, history: bool = False) -> list[dict[str, Any]]:
         """The newest verdict on each claim, or all, as `claim`, `budget`, `verdict`, `finished` (seconds since 1970).
 
@@ -305,16 +347,31 @@ class Store:
         """Copy every result into another store, which keeps what it has; leases stay behind."""
         with self._read() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
-                result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table))
+                result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table).order_by(table.c.id))
                 for rows in result.mappings().partitions():
-                    with target._write() as connection:
-                        connection.execute(database.insert_new(connection, table), [dict(row) for row in rows])
-            studies = source.execute(sa.select(STUDY)).mappings().all()
-        with target._write() as connection:
-            for row in studies:
-                older = (STUDY.c.name == row["name"]) & (STUDY.c.updated < row["updated"])
-                connection.execute(sa.delete(STUDY).where(older))
-                connection.execute(database.insert_new(connection, STUDY).values(dict(row)))
+                    target._put(table, [dict(row) for row in rows])
+            studies = [dict(row) for row in source.execute(sa.select(STUDY)).mappings()]
+        target._put(STUDY, studies)
+
+    @patient
+    def _put(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            with self._write() as connection:
+                newest = database.insert_or_replace(connection, STUDY, newer="updated")
+                connection.execute(newest if table is STUDY else database.insert_new(connection, table), rows)
+
+
+def _plain_rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:
+    """The driver's own tuples: a hundred thousand of SQLAlchemy's rows take as long as everything else."""
+    result = connection.execute(query)
+    rows = result.cursor.fetchall()  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+    result.close()
+    return rows
+
+
+def _storable(text: str | None) -> str | None:
+    """What an exception said, as text that every database takes: no NUL, no half of a character."""
+    return text and text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
