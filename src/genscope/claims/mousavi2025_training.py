@@ -268,6 +268,6 @@ B8 = Claim(
     decide=_b8,
     departures={
         "quick": ("q = 2, 3, without the RNN",),
-        "standard": ("q = 2, 3, 4; the RNN at q = 2, 3, one run",),
+        "standard": ("q = 2, 3, 4, without the RNN",),
     },
 )
