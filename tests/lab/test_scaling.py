@@ -52,15 +52,15 @@ def test_numbers_of_a_law_agree_with_weighted_least_squares():
 
 
 def test_intervals_of_predictions_cover_at_their_level():
-    # the number of 120 fits whose interval covers is binomial; the limits have a false-alarm rate of 1e-9
+    # the number of 60 fits whose interval covers is binomial; the limits have a false-alarm rate of 1e-9
     rng, covered, narrowed = np.random.default_rng(1), 0, 0
-    for _ in range(120):
+    for _ in range(60):
         thresholds = [gaussian(TRUTHS["log"](length) * math.exp(0.05 * rng.normal())) for length in LONG]
         size, low, high = fit_laws(LONG, thresholds).predict("log", 300)
         truth = TRUTHS["log"](300)
         covered += low <= truth <= high
         narrowed += size - 0.4 * (size - low) <= truth <= size + 0.4 * (high - size)
-    least = stats.binom.ppf(1e-9, 120, 0.95)
+    least = stats.binom.ppf(1e-9, 60, 0.95)
     assert covered >= least
     assert narrowed < least  # the planted fault: intervals of 40 % of their length
 
