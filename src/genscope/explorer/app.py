@@ -39,7 +39,7 @@ LARGEST_BODY = 256 * 1024  # bytes
 BODY_SECONDS = 10.0  # in which a body must arrive
 
 
-def make_app(*, store: str, token: str, desk: Desk, rooms: Iterable[Callable[[str], Room]] = ROOMS) -> ASGIApp:
+def make_app(*, store: str, token: str, desk: Desk, rooms: Iterable[Callable[[str], Room]]) -> ASGIApp:
     """The application; whoever runs it closes the desk."""
     made = [make(store) for make in rooms]
     shelf = Shelf()

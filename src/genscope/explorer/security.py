@@ -31,6 +31,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+UNREAD = (403, 408, 413, 415, 421)  # refusals that leave a body unread: the connection ends, and the body with it
 OPEN = "/static/"  # what everybody may see: the files of the package
 
 
@@ -52,6 +53,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
                 headers.setdefault("cache-control", "no-store")
+                if message["status"] in UNREAD:
+                    headers["connection"] = "close"
             await send(message)
 
         await (self._refusal(scope) or self._app)(scope, receive, with_headers)

@@ -11,13 +11,14 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from genscope.explorer.app import make_app
+from genscope.explorer.app import ROOMS, make_app
+from genscope.explorer.room import Room
 from genscope.explorer.work import Desk
 
 ADDRESS = "127.0.0.1"
@@ -28,14 +29,14 @@ IDLE_SECONDS = 30  # that a connection is kept for the next request
 class Server:
     """A server that listens as soon as it is made; `run` answers until `stop` or Ctrl-C."""
 
-    def __init__(self, store: str, port: int = 0):
+    def __init__(self, store: str, port: int = 0, rooms: Iterable[Callable[[str], Room]] = ROOMS):
         self._socket = _listen(port)
         self.port: int = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         self.address = f"http://{ADDRESS}:{self.port}/?token={token}"
         self._desk = Desk()
         config = uvicorn.Config(
-            make_app(store=store, token=token, desk=self._desk),
+            make_app(store=store, token=token, desk=self._desk, rooms=rooms),
             http=_Impatient,
             ws="none",
             lifespan="off",

@@ -78,10 +78,14 @@ def save(model: eqx.Module, path: str | os.PathLike[str]) -> None:
     """Write a model of genscope to a file: beside its place first, so that a full disk leaves no half of one."""
     path = Path(path)
     check_place(path, "a model", "model.safetensors")
-    tensors: dict[str, np.ndarray] = {}
-    description = json.dumps(_describe(model, "model", tensors))
+    tensors, header = _contents(model)
     with draft(path) as beside:
-        safetensors.numpy.save_file(tensors, beside, {_ENTRY: description})
+        safetensors.numpy.save_file(tensors, beside, header)
+
+
+def encode(model: eqx.Module) -> bytes:
+    """The bytes of the file that `save` would write."""
+    return safetensors.numpy.save(*_contents(model))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -120,6 +124,13 @@ def load(path: str | os.PathLike[str]) -> Any:
             "Read the file with the version that wrote it, or write it again."
         ) from error
     return model
+
+
+def _contents(model: eqx.Module) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The tensors of a file, and its header."""
+    tensors: dict[str, np.ndarray] = {}
+    description = json.dumps(_describe(model, "model", tensors))
+    return tensors, {_ENTRY: description}
 
 
 def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:

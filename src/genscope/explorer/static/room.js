@@ -97,6 +97,21 @@ export function number(value, digits = 4) {
 /** Tell those who listen instead of look; the newest text wins. */
 export const say = debounce((text) => { document.getElementById("live").textContent = text; }, 600);
 
+/** Arrow keys move between the elements of a place that have `data-input`; `across()` is the length of a row. */
+export function arrows(place, across) {
+  place.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across(), ArrowDown: across() }[event.key];
+    const from = event.target.dataset.input;
+    if (!step || from === undefined) return;
+    event.preventDefault();
+    const to = place.querySelector(`[data-input="${Number(from) + step}"]`);
+    if (!to) return;
+    event.target.tabIndex = -1; // one stop of the Tab key for all of them
+    to.tabIndex = 0;
+    to.focus();
+  });
+}
+
 // --- Drawings --------------------------------------------------------------------------------------------------------
 
 let plotly = null;
@@ -123,7 +138,7 @@ export function colour(name) {
 function coloured(value, known) {
   if (typeof value === "string" && value.startsWith("--")) return (known[value] ??= colour(value));
   if (ArrayBuffer.isView(value)) return value;
-  if (Array.isArray(value)) return value.length && typeof value[0] === "number" ? value : value.map((v) => coloured(v, known));
+  if (Array.isArray(value)) return value.map((part) => coloured(part, known));
   if (value && typeof value === "object") {
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, coloured(part, known)]));
   }
@@ -132,7 +147,7 @@ function coloured(value, known) {
 
 const axis = { gridcolor: "--rule", linecolor: "--muted", zerolinecolor: "--rule", tickfont: { color: "--ink" },
   automargin: true, fixedrange: true };
-const drawn = new Map();
+const drawn = new Map(); // places that left the page are forgotten when colours change
 
 /** Draw with Plotly; strings such as "--series-1" are colours of the page, and follow when these change. */
 export async function draw(place, traces, layout = {}) {
@@ -160,7 +175,10 @@ function render(Plotly, place) {
 async function redraw() {
   if (!drawn.size) return;
   const Plotly = await loadPlotly();
-  for (const place of drawn.keys()) if (place.isConnected) render(Plotly, place);
+  for (const place of drawn.keys()) {
+    if (place.isConnected) render(Plotly, place);
+    else drawn.delete(place);
+  }
 }
 document.addEventListener("themechange", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
