@@ -54,6 +54,7 @@ class Server:
         self.sql(f"CREATE ROLE guarded LOGIN PASSWORD '{PASSWORD}'")
 
     def start(self) -> None:
+        """Start, from a thread that lasts: the server ends with it."""
         settings = [f"--port={self.port}", *(part for name in _QUICK for part in ("-c", name))]
         command = [*self._prefix, self._program, "-D", self._directory / "data", *settings]
         with (self._directory / "log").open("ab") as log:

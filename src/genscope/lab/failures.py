@@ -57,7 +57,10 @@ def clear_errors(name: str) -> Iterator[None]:
 def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception | None:
     """What the user can do about it; None for a mistake of ours."""
     original = error.orig
-    told = str(original).strip()
+    brief = getattr(
+        getattr(original, "diag", None), "message_primary", None
+    )  # what the server said, less our statement
+    told = " ".join(str(brief or original).split())
     code = getattr(original, "sqlite_errorcode", -1) & 0xFF if isinstance(original, sqlite3.Error) else None
     state = getattr(original, "sqlstate", None)
     if code == sqlite3.SQLITE_FULL or state == "53100":
