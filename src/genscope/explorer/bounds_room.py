@@ -61,12 +61,10 @@ def curve(ask: Ask) -> dict[str, Any]:
     axis = asking.choice(ask, "axis", [each["name"] for each in _axes(listed)])
     low, high = _bound_curve.read_span(asking.text(ask, "span", longest=80))
     lines = [_bound_curve.curve(asked, axis, low, high) for asked in listed]
-    about = next(asked.numbers[axis] for asked in listed if axis in asked.numbers)
     measures = list(dict.fromkeys(line["measure"] for line in lines if not line["error"]))
     vary = f"{axis}={low:.17g}:{high:.17g}"
     return {
         "axis": axis,
-        "label": f"{axis.replace('_', ' ')}: {about.meaning}",
         "measures": measures,
         "lines": [
             line | {"name": asked.name, "command": asked.command(vary) if axis in asked.numbers else ""}

@@ -62,7 +62,7 @@ def overview(url: str, watch: _progress.Watch) -> dict[str, Any]:
         if parts.get_backend_name() == "sqlite" and not database.exists(parts):
             return _nothing(shown, "There is no store yet", f"Nothing has been stored in {shown}.")
         with _reading(url) as store:
-            manifests, counts = store.manifests(), store.counts()
+            manifests, counts = store.manifests(), store.counts()  # in this order: studies only ever come
             rates = watch.rates({name: sum(count.values()) for name, count in counts.items()})
             workers = browsing.holders(store)
             decided = len(store.verdicts())
@@ -86,7 +86,6 @@ def overview(url: str, watch: _progress.Watch) -> dict[str, Any]:
             "rate": rates[name],
         }
         for name, manifest in manifests.items()
-        if name in counts
     ]
     held = [{"host": host, "process": process, "batches": number} for host, process, number in workers]
     return {"problem": None, "store": shown, "studies": studies, "workers": held, "claims": decided}

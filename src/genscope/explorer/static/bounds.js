@@ -197,10 +197,10 @@ function drawing(which) {
       const good = found.lines.filter((line) => !line.error);
       const numbers = good.flatMap((line) => [...line.values, ...line.trivial]).filter((value) => value !== null && value !== 0);
       const several = found.measures.length > 1 ? "values of different kinds: compare shapes, not heights" : found.measures[0] ?? "";
-      const crossings = good.flatMap((line, index) => line.crossings.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
+      const crossings = good.flatMap((line) => line.crossings.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
         line: { color: `--series-${found.lines.indexOf(line) + 1}`, width: 1, dash: "dot" } })));
       await draw(section.querySelector(".chart"), traces(found), {
-        xaxis: { title: { text: found.label }, type: Number(from) > 0 ? "log" : "linear", exponentformat: "power" },
+        xaxis: { title: { text: found.axis.replaceAll("_", " ") }, type: Number(from) > 0 ? "log" : "linear", exponentformat: "power" },
         yaxis: { title: { text: several }, type: steep(numbers) ? "log" : "linear", exponentformat: "power", rangemode: "tozero" },
         showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, shapes: crossings, margin: { t: 30 },
       });

@@ -281,8 +281,8 @@ async function openTrial(id) {
     $("trial-body").replaceChildren(problem);
     return;
   }
-  const pairs = (listed) => element("table", {}, element("tbody", {}, ...listed.map(([name, value]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)))));
+  const pairs = (listed) => element("dl", { class: "pairs" }, ...listed.map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, value))));
   $("trial-body").replaceChildren(
     pairs([...found.point, ["seed", String(found.seed)], ["status", found.status], ["time", found.time]]),
     found.error ? element("pre", { class: "fails" }, found.error) : "",
