@@ -29,6 +29,7 @@ from genscope.lab.store import Record
 from genscope.lab.study import Study, Trial
 from genscope.lab.worker import IS_WORKER
 
+COMMAND = (sys.executable, "-m", "genscope.lab.worker")
 ATTEMPTS = 4  # as many as Dask makes
 _GRACE_SECONDS = 5.0  # for a process that is ending
 
@@ -168,7 +169,7 @@ class Worker:
                 raise CancelledError
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "genscope.lab.worker"],
+                    COMMAND,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env={**os.environ, IS_WORKER: "1"},

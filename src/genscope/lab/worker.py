@@ -1,7 +1,6 @@
 """A process that computes what it is told to, one trial at a time: `python -m genscope.lab.worker`.
 
-It reads lines of JSON and answers with lines of JSON: first how it is to be set up, then orders. An order is answered
-by `ready` with the facts of provenance, or `refused`, and then by one line for each trial, as soon as it is known.
+It reads lines of JSON, first how it is to be set up and then orders, and writes the answers of its desk as lines.
 
 Source: product.md, Section 7.
 Departures: None.
@@ -13,13 +12,7 @@ import os
 import signal
 import sys
 import threading
-import traceback
-from collections.abc import Iterator
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from genscope.lab.compute import Computer
 
 IS_WORKER = "GENSCOPE_WORKER"  # set in the environment of workers, which must not start workers of their own
 
@@ -35,10 +28,16 @@ def main() -> None:
     sys.path[:] = setup["path"] or sys.path
     lines: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
-    desk = Desk()
-    while True:
-        for answer in desk.answers(json.loads(lines.get())):
-            print(json.dumps(answer), file=answers, flush=True)
+    from genscope.lab import use_compilation_cache, xla
+
+    xla.one_thread_per_trial()
+    use_compilation_cache()
+    from genscope.lab.desk import Desk
+
+    with Desk() as desk:
+        while True:
+            for answer in desk.answers(json.loads(lines.get())):
+                print(json.dumps(answer), file=answers, flush=True)
 
 
 def _listen(lines: "SimpleQueue[str]") -> None:
@@ -46,51 +45,6 @@ def _listen(lines: "SimpleQueue[str]") -> None:
     for line in sys.stdin:
         lines.put(line)
     os._exit(0)
-
-
-class Desk:
-    """Answers orders; a study is loaded once, and its programs are compiled once."""
-
-    def __init__(self) -> None:
-        from genscope.lab import use_compilation_cache, xla
-
-        xla.one_thread_per_trial()
-        use_compilation_cache()
-        from genscope.lab.compute import CompileClock
-
-        self._clock = CompileClock().__enter__()  # for the life of the process
-        self._computers: dict[str, Computer] = {}
-
-    def answers(self, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The lines that answer an order."""
-        from genscope.lab import orders
-
-        try:
-            computer = self._computer(order)
-        except ValueError as error:
-            yield {"refused": str(error)}
-            return
-        except (Exception, SystemExit) as error:
-            yield {"refused": f"A worker could not load {order['study']}. It says:\n{_shown(error)}"}
-            return
-        yield {"ready": computer.provenance}
-        trials = orders.trials(order, computer.study)
-        for group in [trials] if order["stacked"] else [[trial] for trial in trials]:
-            for record in computer(group):
-                yield orders.result(record)
-
-    def _computer(self, order: dict[str, Any]) -> "Computer":
-        from genscope.lab import orders
-        from genscope.lab.compute import Computer
-
-        heading = json.dumps({name: value for name, value in order.items() if name != "trials"})
-        if heading not in self._computers:
-            self._computers[heading] = Computer(orders.named(order), self._clock)
-        return self._computers[heading]
-
-
-def _shown(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error)).rstrip()
 
 
 if __name__ == "__main__":
