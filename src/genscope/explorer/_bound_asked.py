@@ -169,7 +169,7 @@ def _slider(name: str, word: str, parameter: Parameter) -> dict[str, Any] | None
     high = min(middle * _REACH, about.high if about.closed[1] else math.nextafter(about.high, 0))
     if word == "layers":
         high = min(high, LAYERS)
-    if middle > about.high / 2:  # a probability near 1: the other end matters
+    if middle > about.high / 2 and not about.closed[1]:  # a probability near 1
         return {"low": 0.5, "high": 0.999, "log": False, "whole": False}
     low = max(middle / _REACH, about.low)
     return {"low": low, "high": high, "log": True, "whole": about.whole}
