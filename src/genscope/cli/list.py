@@ -59,13 +59,14 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
 def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
     """Shipped studies with the state of each budget, then those of the user that the store holds."""
     from genscope import studies
-    from genscope.lab import preview
+    from genscope.lab.preview import tally
     from genscope.lab.study import BUDGETS
 
     counts = {} if store is None else store.counts()
     listed = []
     for study in studies.ALL:
-        plans = {budget: preview(study, store=store, budget=budget) for budget in BUDGETS}
+        holder = store if study.name in counts else None  # nothing of the others is there
+        plans = {budget: tally(study, store=holder, budget=budget) for budget in BUDGETS}
         budgets = {
             name: {"points": plan.points, "trials": plan.trials, "most": plan.most, "stored": plan.stored}
             for name, plan in plans.items()

@@ -237,7 +237,10 @@ def _outcome(study: Study, search: Search, found: Mapping[str, Any] | None) -> b
 
 def batches(trials: Iterable[Trial], size: int) -> list[list[Trial]]:
     """Fixed groups: the trials of one point whose seeds have the same quotient by `size`."""
-    grouped = itertools.groupby(trials, key=lambda trial: (canonical(dict(trial.point)), trial.seed // size))
+    listed = list(trials)
+    points = {id(trial.point): trial.point for trial in listed}  # its trials share a point, whose text takes a while
+    texts = {name: canonical(dict(point)) for name, point in points.items()}
+    grouped = itertools.groupby(listed, key=lambda trial: (texts[id(trial.point)], trial.seed // size))
     return [list(group) for _, group in grouped]
 
 

@@ -7,14 +7,15 @@ is what the searches may ask for, failed trials aside. The time is an estimate: 
 same point, or else of the study.
 """
 
-from collections.abc import Iterable
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import polars as pl
-
-from genscope.lab.design import Where, default_threads, rounds, select
+from genscope.lab.design import Selection, Where, default_threads, rounds, select
 from genscope.lab.store import Store
-from genscope.lab.study import Study, Trial
+from genscope.lab.study import Study, Trial, canonical
 
 
 @dataclass(frozen=True)
@@ -44,45 +45,63 @@ def preview(
 ) -> Preview:
     """Look at a selection without running it; `store` is None where there is no store yet."""
     selection = select(study, budget, where, seeds, seed)
-    done = set() if store is None else store.done(study.name, study.revision)
-    listed: list[Trial] = []
-    most, exact = 0, True
+    seen, missing = _look(study, selection, store)
+    if store is None:
+        return seen
+    return dataclasses.replace(seen, seconds=_seconds(study, store, missing, threads or default_threads()))
+
+
+def tally(study: Study, *, store: Store | None, budget: str = "standard") -> Preview:
+    """A preview without the time, which takes longer to find out than all the rest."""
+    return _look(study, select(study, budget), store)[0]
+
+
+def _look(study: Study, selection: Selection, store: Store | None) -> tuple[Preview, Counter[str]]:
+    """The preview, and the number of missing trials by the canonical text of their point."""
+    look = _look_at_seeds if selection.search is None else _look_at_search
+    missing, trials, most = look(study, selection, store)
+    stored = trials - missing.total()
+    return Preview(len(selection.points), trials, stored, exact=most == trials, most=most, seconds=None), missing
+
+
+def _look_at_seeds(study: Study, selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
+    counts = {} if store is None else store.stored_seeds(study.name, study.revision, selection.seeds)
+    size = len(selection.seeds)
+    texts = [canonical(dict(point)) for point in selection.points]
+    missing = Counter({text: size - counts.get(text, 0) for text in texts})
+    return missing, size * len(texts), size * len(texts)
+
+
+def _look_at_search(study: Study, selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
+    found: dict[str, Any] = {}
+
+    def results(trials: Sequence[Trial]) -> Mapping[str, Any]:
+        unknown = [trial for trial in trials if trial.id not in found]
+        if store is not None and unknown:
+            found.update(store.results(unknown))
+        return found
+
+    missing: Counter[str] = Counter()
+    trials = most = 0
     for point in selection.points:
-        known, finished = _known(rounds(study, selection, point, store.results if store else lambda _: {}), done)
-        listed += known
-        if finished or selection.search is None:
-            most += len(known)
-        else:
-            most += max(len(known), selection.search.trials)
-            exact = False
-    missing = [trial for trial in listed if trial.id not in done] if done else listed  # identities take a while
-    return Preview(
-        points=len(selection.points),
-        trials=len(listed),
-        stored=len(listed) - len(missing),
-        exact=exact,
-        most=most,
-        seconds=None if store is None else _seconds(study, store, missing, threads or default_threads()),
-    )
+        before = trials
+        open_end = False
+        for listed in rounds(study, selection, point, results):
+            trials += len(listed)
+            absent = [trial for trial in listed if trial.id not in results(listed)]
+            missing.update(canonical(dict(trial.point)) for trial in absent)
+            if absent:  # the next round depends on these
+                open_end = True
+                break
+        known = trials - before
+        most += max(known, selection.search.trials) if open_end and selection.search else known
+    return missing, trials, most
 
 
-def _known(walk: Iterable[list[Trial]], done: set[str]) -> tuple[list[Trial], bool]:
-    """Trials of a point up to the first round that is not stored, and whether there is no such round."""
-    known: list[Trial] = []
-    for trials in walk:
-        known += trials
-        if any(trial.id not in done for trial in trials):
-            return known, False
-    return known, True
-
-
-def _seconds(study: Study, store: Store, missing: list[Trial], threads: int) -> float | None:
-    stored = store.frame(study.name, study.revision)
-    if stored.is_empty():
+def _seconds(study: Study, store: Store, missing: Counter[str], threads: int) -> float | None:
+    """From the mean of the same point, or else of all that is stored."""
+    stored = store.mean_seconds(study.name, study.revision)
+    if not stored:
         return None
-    axes = [axis for axis in study.axes() if axis in stored.columns]
-    means = stored.group_by(axes).agg(pl.col("seconds").mean()) if axes else stored.select(pl.col("seconds").mean())
-    by_point = {tuple(row[:-1]): row[-1] for row in means.rows()}
-    overall = float(stored["seconds"].mean())  # pyright: ignore[reportArgumentType]  # a column of floats
-    expected = (by_point.get(tuple(trial.point.get(axis) for axis in axes), overall) for trial in missing)
-    return sum(expected, 0.0) / threads
+    overall = sum(number * mean for number, mean in stored.values()) / sum(number for number, _ in stored.values())
+    return sum(number * stored.get(text, (0, overall))[1] for text, number in missing.items()) / threads

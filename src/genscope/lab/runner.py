@@ -24,7 +24,7 @@ from genscope.lab.leases import Heartbeat
 from genscope.lab.manifest import manifest
 from genscope.lab.pool import Pool, Submit
 from genscope.lab.store import Record, Store
-from genscope.lab.study import Point, Study, Trial
+from genscope.lab.study import Point, Study, Trial, canonical
 from genscope.lab.threads import Threads
 
 POLL_SECONDS = 0.5
@@ -106,14 +106,14 @@ def run(
 
 
 class _Walk:
-    """One point on its way through its rounds."""
+    """One point on its way through its rounds; `stored` is how many of its seeds are finished, where that is known."""
 
-    def __init__(self, study: Study, selection: Selection, point: Point, store: Store):
+    def __init__(self, study: Study, selection: Selection, point: Point, store: Store, stored: int):
         self._size = study.batch
         self._rounds = rounds(study, selection, point, store.results)
         self.due: set[str] = set()
-        self.trials = 0
-        self.over = False
+        self.over = selection.search is None and stored == len(selection.seeds)
+        self.trials = stored if self.over else 0
         self.stopped: str | None = None
 
     def advance(self, done: set[str]) -> list[list[Trial]]:
@@ -150,9 +150,15 @@ class Session:
         self._ready: deque[tuple[_Walk, list[Trial]]] = deque()
         self._elsewhere: list[tuple[_Walk, list[Trial]]] = []  # leased by other processes when last asked
         self._running: dict[Future[list[Record]], tuple[_Walk, list[Trial]]] = {}
-        self._walks = [_Walk(study, selection, point, store) for point in selection.points]
+        counts = {} if selection.search else store.stored_seeds(study.name, study.revision, selection.seeds)
+        stored = [counts.get(canonical(dict(point)), 0) for point in selection.points]
+        self._walks = [
+            _Walk(study, selection, point, store, number)
+            for point, number in zip(selection.points, stored, strict=True)
+        ]
         for walk in self._walks:
-            self._advance(walk)
+            if not walk.over:  # the trials of a million finished ones need not be listed
+                self._advance(walk)
         self._start = time.monotonic()
         self._found = self._finished()
         self._computed = self._failed = 0

@@ -50,9 +50,12 @@ def _check_ranges(ranges: Mapping[str, tuple[float, float | None]], point: Point
             raise ValueError(f"{axis} {allowed}. Choose such a value.")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted names, no spaces; equal values give equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 @dataclass(frozen=True)
@@ -122,8 +125,15 @@ class Study:
         return tuple(dict.fromkeys([*names, *(plan.search.axis for plan in plans if plan.search)]))
 
     def trials(self, point: Point, seeds: Iterable[int]) -> list[Trial]:
-        """The trials of a point with the given seeds."""
-        return [Trial(self.name, self.revision, point, seed) for seed in seeds]
+        """The trials of a point with the given seeds, their identities known."""
+        trials = [Trial(self.name, self.revision, point, seed) for seed in seeds]
+        # All but the seed is hashed once: a run may list a million trials before it begins.
+        common = hashlib.sha256(f"{canonical([self.name, self.revision, dict(point)])[:-1]},".encode())
+        for trial in trials:
+            whole = common.copy()
+            whole.update(f"{trial.seed}]".encode())
+            trial.__dict__["id"] = whole.hexdigest()[:32]
+        return trials
 
     def replace(self, **changes: Any) -> "Study":
         """The study with some fields changed."""
