@@ -153,6 +153,7 @@ def claim(name: str, verdict: str, **more: Any) -> dict[str, Any]:
             {"statement": f"second part of {name}", "decision": "holds", "numbers": {"interval": [1.0, None]}},
         ],
         "departures": [f"departure of {name}"],
+        "remark": {"text": f"remark on {name}", "paper": "edelman2022", "row": 6} if name == "A2" else None,
         "budget": "quick",
         **more,
     }

@@ -71,6 +71,14 @@ def test_every_claim_with_all_it_rests_on_in_natural_order(outline):
     assert "quick budget" in outline.text
 
 
+def test_the_summary_comes_first_and_leads_to_claims_and_errata(text, outline):
+    assert text.index('class="summary"') < text.index('class="claims"')
+    targets = [attributes.get("href") for attributes in outline.all("a")]
+    assert {"#claim-A1", "#claim-A2", "#claim-A10", "#erratum-edelman2022-6"} <= {*targets}
+    assert "remark on A2" in outline.text
+    assert "genscope reproduce --only A2 --budget quick" in outline.text
+
+
 def test_every_figure_is_drawn_with_its_command(text, outline):
     drawings = [attributes for attributes in outline.all("svg") if attributes.get("role") == "img"]
     assert len(drawings) == 6

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from genscope.claims._remarks import REMARKS
 from genscope.lab import Study
 from genscope.lab.reading import Reading
 
@@ -41,7 +42,7 @@ class Claim:
 
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> dict[str, Any]:
         """The claim decided from readings, as it is stored and printed."""
-        parts = self.decide(readings)
+        parts, remark = self.decide(readings), REMARKS.get(self.id)
         return {
             "id": self.id,
             "statement": self.statement,
@@ -51,6 +52,7 @@ class Claim:
             "rule": self.rule,
             "parts": [asdict(part) for part in parts],
             "departures": list(self.departures.get(budget, ())),
+            "remark": asdict(remark) if remark else None,
             "budget": budget,
             "seconds": seconds,
         }

@@ -70,7 +70,7 @@ def reproduce(
 
 
 def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Each claim with its verdict; under it its parts with their numbers, and where it departs from the paper."""
+    """Each claim with its verdict; under it its parts with their numbers, where it departs from the paper, and the paper from it."""
     from genscope.report import words
 
     for verdict in verdicts:
@@ -80,3 +80,5 @@ def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
             yield ["", part["decision"], f"- {part['statement']}{f' ({numbers})' if numbers else ''}", ""]
         if verdict["departures"]:
             yield ["", "departs", f"- {'; '.join(verdict['departures'])}", ""]
+        if remark := verdict["remark"]:
+            yield ["", "but", f"- {remark['text']}", f"docs/errata.md, {remark['paper']} {remark['row']}"]

@@ -57,6 +57,11 @@ class Account:
     failures: Table | None
     facts: Sequence[tuple[str, str]]
 
+    @property
+    def paper(self) -> str:
+        """The citation key that the source begins with."""
+        return self.source.partition(",")[0].strip()
+
 
 def account(
     manifest: Mapping[str, Any], frame: pl.DataFrame, provenances: Mapping[str, Mapping[str, Any]], anchor: str

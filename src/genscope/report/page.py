@@ -18,6 +18,7 @@ from genscope.lab.store import Store
 from genscope.papers import PAPERS, Paper
 from genscope.report import verdicts, words
 from genscope.report.account import Account, account
+from genscope.report.verdicts import Claim
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.PackageLoader("genscope.report"),
@@ -30,12 +31,14 @@ _TEMPLATES = jinja2.Environment(
 
 @dataclass(frozen=True)
 class Group:
-    """A paper and the studies that look at it."""
+    """A paper, what it claims, the studies that look at it, and its errata by anchor."""
 
     anchor: str
     title: str
+    claims: Sequence[Claim]
     studies: Sequence[Account]
     paper: Paper | None = None
+    errata: Sequence[tuple[str, str]] = ()
 
 
 def write_report(store: Store, out: str | os.PathLike[str]) -> Path:
@@ -55,10 +58,12 @@ def render(store: Store) -> str:
         for number, (name, manifest) in enumerate(_in_order(store.manifests()), start=1)
     ]
     claims = verdicts.claims(store.verdicts())
+    papers = _papers(studies, claims)
     return _TEMPLATES.get_template("report.html.jinja").render(
         claims=claims,
         tally=verdicts.tally(claims),
-        papers=_papers(studies),
+        papers=papers,
+        errata={anchor for group in papers for anchor, _ in group.errata},
         places={study.source: study.anchor for study in studies},
     )
 
@@ -68,12 +73,20 @@ def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Map
     return sorted(manifests.items(), key=lambda item: (words.natural(item[1]["source"]), item[0]))
 
 
-def _papers(studies: Sequence[Account]) -> list[Group]:
-    """Studies under the paper that their source begins with; those of no known paper at the end."""
-    keys = {study.anchor: study.source.partition(",")[0].strip() for study in studies}
+def _papers(studies: Sequence[Account], claims: Sequence[Claim]) -> list[Group]:
+    """Claims and studies under the paper that their source begins with; those of no known paper at the end."""
     groups = [
-        Group(f"paper-{key}", paper.title, [study for study in studies if keys[study.anchor] == key], paper)
+        Group(
+            anchor=f"paper-{key}",
+            title=paper.title,
+            claims=[claim for claim in claims if claim.paper == key],
+            studies=[study for study in studies if study.paper == key],
+            paper=paper,
+            errata=[(verdicts.erratum(key, row), text) for row, text in enumerate(paper.errata, start=1)],
+        )
         for key, paper in PAPERS.items()
     ]
-    others = [study for study in studies if keys[study.anchor] not in PAPERS]
-    return [group for group in [*groups, Group("paper-none", "Other studies", others)] if group.studies]
+    others = [[each for each in listed if each.paper not in PAPERS] for listed in (claims, studies)]
+    return [
+        group for group in [*groups, Group("paper-none", "Other studies", *others)] if group.claims or group.studies
+    ]

@@ -38,6 +38,13 @@ class Claim:
     departures: Sequence[str]
     budget: str
     time: str
+    remark: str = ""
+    erratum: str = ""  # its anchor on the page
+
+    @property
+    def paper(self) -> str:
+        """The citation key that the source begins with."""
+        return self.source.partition(",")[0].strip()
 
 
 def claims(stored: Sequence[Mapping[str, Any]]) -> list[Claim]:
@@ -51,9 +58,15 @@ def tally(listed: Sequence[Claim]) -> list[tuple[str, int]]:
     return [(word, found.count(word)) for word in (*VERDICTS, *sorted({*found} - {*VERDICTS})) if word in found]
 
 
+def erratum(paper: str, row: int) -> str:
+    """The anchor of a row of the errata."""
+    return f"erratum-{paper}-{row}"
+
+
 def _claim(row: Mapping[str, Any]) -> Claim:
     facts = {"id": row["claim"], "budget": row["budget"], **row["verdict"]}
     parts = [Part(part["statement"], part["decision"], _numbers(part["numbers"])) for part in facts.get("parts") or ()]
+    remark = facts.get("remark") or {}
     return Claim(
         id=facts["id"],
         statement=facts.get("statement", ""),
@@ -65,6 +78,8 @@ def _claim(row: Mapping[str, Any]) -> Claim:
         departures=facts.get("departures") or [],
         budget=facts["budget"],
         time=words.duration(facts["seconds"]) if "seconds" in facts else "",
+        remark=remark.get("text", ""),
+        erratum=erratum(remark["paper"], remark["row"]) if remark else "",
     )
 
 
