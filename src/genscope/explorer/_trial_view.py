@@ -66,7 +66,7 @@ def _curve(name: str, y: Sequence[Any], row: Mapping[str, Any], figures: Sequenc
         "x": list(x[::stride]),
         "y": list(y[::stride]),
         "along": along,
-        "note": f"Every {stride}th of {len(y)} values is drawn." if stride > 1 else "",
+        "note": f"One in {stride} of {len(y)} values is drawn." if stride > 1 else "",
     }
 
 

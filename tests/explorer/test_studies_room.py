@@ -1,0 +1,271 @@
+"""The room Studies without a browser: counts, figures, trials, downloads, claims, and stores that cannot be shown."""
+
+import io
+import json
+import sqlite3
+
+import polars as pl
+import pytest
+
+from genscope.explorer import _progress, _trial_view, studies_room
+from genscope.explorer.studies_room import PAGE
+from genscope.jsonable import jsonable
+from genscope.lab import Record, Store, Trial, database
+from genscope.lab.values import flat
+from tests.explorer.stores import HOSTILE, fill, manifest, records
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    url = f"sqlite:///{tmp_path_factory.mktemp('store') / 'store.db'}"
+    fill(url, "plain", HOSTILE)
+    return url
+
+
+@pytest.fixture
+def empty(tmp_path):
+    return f"sqlite:///{tmp_path / 'store.db'}"
+
+
+def look(url):
+    return studies_room.overview(url, _progress.Watch())
+
+
+def test_the_overview_counts(url):
+    found = look(url)
+    assert found["problem"] is None
+    counts = {study["name"]: (study["ok"], study["failed"]) for study in found["studies"]}
+    assert counts == {"plain": (35, 1), HOSTILE: (35, 1)}
+    assert found["claims"] == 2
+    assert found["workers"] == []
+    json.dumps(jsonable(found), allow_nan=False)
+
+
+def test_a_store_that_is_not_there_yet_gets_a_friendly_page(empty):
+    found = look(empty)["problem"]
+    assert found["title"] == "There is no store yet"
+    assert found["command"] == f"genscope reproduce --budget quick --store {database.parse(empty)}"
+
+
+def test_a_store_without_studies(empty):
+    Store(empty).close()
+    assert look(empty)["problem"]["title"] == "Nothing has been run yet"
+
+
+def test_a_store_of_a_newer_program(empty):
+    Store(empty).close()
+    with sqlite3.connect(database.parse(empty).database or "") as connection:
+        connection.execute("UPDATE meta SET value = '99'")
+    connection.close()
+    problem = look(empty)["problem"]
+    assert "made by a newer genscope" in problem["text"]
+    with pytest.raises(ValueError, match="newer"):
+        studies_room.trials(empty, {"study": "plain"})
+
+
+def test_a_file_of_another_kind(tmp_path):
+    (tmp_path / "notes.txt").write_text("these are my notes")
+    problem = look(f"sqlite:///{tmp_path / 'notes.txt'}")["problem"]
+    assert problem["title"] == "The store cannot be read"
+    assert "not a SQLite database" in problem["text"]
+
+
+def test_a_store_that_is_busy(empty, monkeypatch):
+    fill(empty, "plain")
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    connection = sqlite3.connect(database.parse(empty).database or "", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = DELETE")  # in the log of a store, a writer would not be noticed
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        problem = look(empty)["problem"]
+    finally:
+        connection.close()
+    assert problem["title"] == "The store is busy"
+    assert "Let that process finish" in problem["text"]
+
+
+def test_a_server_that_does_not_answer_keeps_its_secret():
+    problem = look("postgresql+psycopg://user:hidden-word@127.0.0.1:9/none")["problem"]
+    assert problem["title"] == "The store does not answer"
+    assert "hidden-word" not in json.dumps(problem)
+
+
+def test_rates_are_what_arrived_between_two_looks(monkeypatch):
+    watch, clock = _progress.Watch(), [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
+    assert watch.rates({"s": 10}) == {"s": None}
+    clock[0] = 10.0
+    assert watch.rates({"s": 30, "new": 5}) == {"s": 2.0, "new": 0.5}
+    clock[0] = 200.0  # the first looks are too long ago
+    assert watch.rates({"s": 30}) == {"s": None}
+    clock[0] = 201.0
+    assert watch.rates({"s": 20}) == {"s": 0.0}  # trials that were forgotten do not arrive
+
+
+def test_progress_counts_what_each_budget_plans(url):
+    found = studies_room.progress(url, {"study": "plain"})
+    quick, standard = found["plans"]
+    assert (quick["stored"], quick["planned"], quick["exact"]) == (36, 192, False)
+    assert (standard["stored"], standard["planned"], standard["exact"]) == (9, 9, True)
+    assert (found["ok"], found["failed"]) == (35, 1)
+    with Store(url, read_only=True) as store:
+        latest = store.frame("plain")["finished"].max()
+    assert found["finished"] == pytest.approx(latest.timestamp())
+
+
+def test_progress_of_a_large_study_is_not_counted_point_by_point(url, monkeypatch):
+    monkeypatch.setattr(_progress, "COUNTED", 10)
+    assert [plan["stored"] for plan in studies_room.progress(url, {"study": "plain"})["plans"]] == [None, None]
+
+
+def test_figures_are_those_of_the_report(url):
+    found = studies_room.figures(url, {"study": "plain"})
+    assert [figure["title"] for figure in found["figures"]] == ["Thresholds", "Successes", "Losses", "Attention"]
+    assert all(figure["svg"].startswith("<svg") for figure in found["figures"])
+    assert found["trials"] == 36
+    assert "genscope run plain" in found["figures"][0]["command"]
+    assert found["failures"]["rows"][0][0] == "ValueError: plain"
+    json.dumps(jsonable(found), allow_nan=False)
+
+
+def test_names_from_a_store_are_never_markup(url):
+    found = studies_room.figures(url, {"study": HOSTILE})
+    for figure in found["figures"]:
+        assert "<img" not in figure["svg"]  # the only part that a page takes as markup
+    assert "&lt;img" in found["figures"][0]["svg"]
+
+
+def test_figures_follow_the_store(empty):
+    fill(empty, "plain")
+    before = studies_room.figures(empty, {"study": "plain"})
+    with Store(empty) as store:
+        store.add(records("plain", seeds=range(4, 6)))
+    assert studies_room.figures(empty, {"study": "plain"})["trials"] == before["trials"] + 18
+
+
+def test_a_study_too_large_to_draw_is_left_to_the_report(url, monkeypatch):
+    monkeypatch.setattr(studies_room, "DRAWN", 10)
+    with pytest.raises(ValueError, match="Let genscope report draw it"):
+        studies_room.figures(url, {"study": "plain"})
+
+
+def test_a_page_of_trials(empty):
+    with Store(empty) as store:
+        store.put_manifest("plain", 1, manifest("plain"))
+        store.add(records("plain", seeds=range(20)))
+    found = studies_room.trials(empty, {"study": "plain", "order": "sample_size", "descending": True})
+    assert (found["total"], found["first"], len(found["rows"])) == (180, 0, PAGE)
+    names = [column["name"] for column in found["columns"]]
+    assert found["rows"][0]["cells"][names.index("sample_size")] == 64
+    assert found["rows"][0]["cells"][names.index("loss")] == "2 values"
+    last = studies_room.trials(empty, {"study": "plain", "first": 150})
+    assert len(last["rows"]) == 30
+    beyond = studies_room.trials(empty, {"study": "plain", "first": 1000})
+    assert (beyond["rows"], beyond["first"]) == ([], 180)
+    only = studies_room.trials(empty, {"study": "plain", "filter": "length=10 success=yes sample_size<64"})
+    assert only["total"] == 10
+
+
+def test_what_is_no_number_says_so(empty):
+    with Store(empty) as store:
+        store.put_manifest("plain", 1, manifest("plain"))
+        store.add(
+            [Record(Trial("plain", 1, {"length": 1}, seed), {"x": x}) for seed, x in enumerate([float("nan"), 1.0])]
+        )
+    found = studies_room.trials(empty, {"study": "plain", "order": "seed"})
+    column = [each["name"] for each in found["columns"]].index("x")
+    assert [row["cells"][column] for row in found["rows"]] == ["nan", 1.0]
+
+
+@pytest.mark.parametrize(
+    ("ask", "advice"),
+    [
+        ({}, "it is a text"),
+        ({"study": "none"}, "the store holds"),
+        ({"study": "plain", "filter": "colour=3"}, "its columns are"),
+        ({"study": "plain", "order": "loss"}, "an array of this study"),
+        ({"study": "plain", "first": -1}, "a whole number from 0"),
+        ({"study": "plain", "filter": "x" * 3000}, "Shorten it"),
+    ],
+)
+def test_questions_that_make_no_sense(url, ask, advice):
+    with pytest.raises(ValueError, match=advice):
+        studies_room.trials(url, ask)
+
+
+def test_one_trial_shows_its_curves_and_matrices(url):
+    row = studies_room.trials(url, {"study": "plain", "filter": "seed=3 length=40 sample_size=64"})["rows"][0]
+    found = studies_room.trial(url, {"id": row["id"]})
+    (loss,) = [curve for curve in found["curves"] if curve["name"] == "loss"]
+    assert (loss["x"], loss["along"]) == ([0, 50], "steps")
+    (attention,) = found["matrices"]
+    assert (attention["name"], attention["z"], attention["rows"]) == ("head 0", [[0.9, 0.1], [0.4, 0.6]], "row")
+    assert ("length", "40") in found["point"]
+    assert ("success", "yes") in found["values"]
+    assert found["command"] == (
+        "genscope run plain --where length=40 --where kind=plain --where sample_size=64 --seed 3"
+    )
+    assert jsonable(found)["curves"][0]["y"] == [0.7, None]
+
+
+def test_long_curves_and_large_matrices_say_what_is_left_out():
+    row = {"study": "s", "seed": 0, "status": "ok", "error": None, "seconds": 1.0, "compile_seconds": 0.0, "id": "i"}
+    values = {"long": [0.0] * 5000, "wide": [[0.0] * 500] * 3, "deep": [[[1.0]]], "none": []}
+    found = _trial_view.facts({**row, **values, "provenance": "p"}, {"axes": []})
+    assert (len(found["curves"][0]["y"]), found["curves"][0]["note"]) == (1667, "One in 3 of 5000 values is drawn.")
+    assert len(found["matrices"][0]["z"][0]) == _trial_view.WIDEST
+    assert "3 by 500" in found["matrices"][0]["note"]
+    assert found["others"] == ["deep"]
+
+
+def test_a_trial_that_is_not_there(url):
+    with pytest.raises(ValueError, match="Choose one of the table"):
+        studies_room.trial(url, {"id": "nobody"})
+
+
+def test_a_trial_that_failed(url):
+    row = studies_room.trials(url, {"study": "plain", "filter": "status=failed"})["rows"][0]
+    found = studies_room.trial(url, {"id": row["id"]})
+    assert (found["status"], found["error"], found["curves"]) == ("failed", "ValueError: plain", [])
+
+
+def test_downloads_are_what_export_writes(url):
+    with Store(url, read_only=True) as store:
+        frame = store.frame("plain")
+    parquet = studies_room.download(url, {"study": "plain", "format": "parquet"})
+    assert (parquet.name, pl.read_parquet(io.BytesIO(parquet.body)).equals(frame)) == ("plain.parquet", True)
+    csv = studies_room.download(url, {"study": "plain", "format": "csv"})
+    assert (csv.name, csv.body.decode()) == ("plain.csv", flat(frame).write_csv())
+    some = studies_room.download(url, {"study": "plain", "format": "parquet", "filter": "length=40 success=no"})
+    assert pl.read_parquet(io.BytesIO(some.body)).equals(frame.filter((pl.col("length") == 40) & ~pl.col("success")))
+
+
+def test_downloads_have_limits_and_known_kinds(url, monkeypatch):
+    with pytest.raises(ValueError, match="one of csv, parquet"):
+        studies_room.download(url, {"study": "plain", "format": "pickle"})
+    monkeypatch.setattr(studies_room, "OFFERED", 10)
+    with pytest.raises(ValueError, match="Use genscope export plain"):
+        studies_room.download(url, {"study": "plain", "format": "csv"})
+
+
+def test_claims_in_their_order_with_their_study(url):
+    found = studies_room.claims(url)
+    assert [claim["id"] for claim in found["claims"]] == ["A2", "A10"]
+    assert found["tally"] == [("holds", 1), ("fails", 1)]
+    assert found["claims"][0]["parts"][0]["numbers"] == [("slope", "[1, 2]")]
+    assert found["claims"][0]["rule"] == "Fixed before."
+    assert found["claims"][0]["study"] in ("plain", HOSTILE)
+
+
+def test_the_room_leaves_the_store_as_it_was(empty):
+    fill(empty, "plain")
+    path = database.parse(empty).database or ""
+    with open(path, "rb") as file:
+        before = file.read()
+    room = studies_room.room(empty)
+    ask = {"study": "plain"}
+    for question in ("overview", "progress", "figures", "trials", "claims"):
+        room.questions[question](ask)
+    room.downloads["trials"]({**ask, "format": "csv"})
+    with open(path, "rb") as file:
+        assert file.read() == before
