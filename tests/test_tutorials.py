@@ -13,7 +13,7 @@ PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
 def follow(page, directory):
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_PROMOTION")}
     return subprocess.run([sys.executable, WALKER, page], cwd=directory, env=plain, capture_output=True, text=True)
 
 
