@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.lab import Plan, Progress, Store, Study, grid, run, threshold
+from genscope.lab import Plan, Processes, Progress, Store, Study, grid, run, threshold
+from genscope.lab.threads import Threads
 
 
 @dataclass(frozen=True)
@@ -124,15 +125,15 @@ def tell(now: Progress) -> None:
 
 
 def main() -> None:
-    """Run a toy study as a process of its own: `python -m tests.lab.toys NAME URL`.
+    """Run a toy study as a process of its own: `python -m tests.lab.toys NAME URL [processes]`.
 
     Leases are long: a process that dies must not be waited for.
     """
-    name, url = sys.argv[1:]
-    with Store(url, lease_seconds=600.0) as store:
+    name, url, *computing = sys.argv[1:]
+    with Store(url, lease_seconds=600.0) as store, Processes(2) if computing else Threads(2) as pool:
         print("open", flush=True)
         input()  # until told to begin
-        summary = run(STUDIES[name], store=store, threads=2, progress=tell)
+        summary = run(STUDIES[name], store=store, pool=pool, progress=tell)
         print(f"computed {summary.computed}", flush=True)
 
 
