@@ -26,7 +26,9 @@ def client(server):
 @pytest.fixture(scope="module")
 def browser():
     executable = program("chromium", untested="every room of the explorer in a browser")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=30_000)  # a busy machine is not a failure
 
     flags = ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
