@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 OLDEST := jax==0.10.0 jaxlib==0.10.0
 
+# Bytecode is kept, whatever the environment says: tests start many processes, and each would compile the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: reproduce test test-all lint format bench lock clean
 
 reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
