@@ -88,6 +88,36 @@ def test_one_point_alone_is_drawn(log):
     assert ">50</text>" in line([Mark(50, 2.0, 1.0, 3.0, 5)], log_x=log, log_y=log)
 
 
+def test_a_legend_says_what_its_colours_tell_apart():
+    assert ">tokens N</text>" in line(by="tokens", labels={"tokens": "tokens N"})
+    assert ">tokens N</text>" not in line(labels={"tokens": "tokens N"})
+
+
+def test_published_values_have_the_colour_of_their_series():
+    def stars(by: str) -> int:
+        return line(MARKS[:1], published=[Published(30, 6, "a paper", by), Published(40, 7, "a paper", by)]).count(
+            "var(--series-1"
+        )
+
+    assert stars("first") > stars("") == stars("another")
+
+
+def test_two_measures_of_one_thing_are_held_against_equality():
+    marks = (Mark(1.5, 2.5, None, None, 1), Mark(3.5, 2.75, None, None, 1))
+    plain, held = (
+        charts.scatter(Scatter("one", "other", diagonal=diagonal, **SAID), [Series("", marks)], "figure", "label")
+        for diagonal in (False, True)
+    )
+    assert ">equal</text>" in held
+    assert ">equal</text>" not in plain
+
+
+def test_ticks_that_need_them_are_powers_of_ten():
+    drawn = line([Mark(10, 1e-9, 1e-10, 1e-8, 5), Mark(20, 1e9, 1e8, 1e10, 5)], log_y=True)
+    assert ">10⁻⁹</text>" in drawn or ">10⁻⁸</text>" in drawn
+    assert "e-0" not in drawn
+
+
 def test_scatter_keeps_what_is_no_number():
     figure = Scatter("degree", "gap", **SAID)
     marks = (

@@ -70,7 +70,7 @@ def reproduce(
 
 
 def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Each claim with its verdict; under it its parts with their numbers, where it departs from the paper, and the paper from it."""
+    """Each claim with its verdict; under it its parts with their numbers, departures, and what speaks against."""
     from genscope.report import words
 
     for verdict in verdicts:

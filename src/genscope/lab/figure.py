@@ -78,11 +78,12 @@ class Reference:
 
 @dataclass(frozen=True)
 class Published:
-    """A value read from a paper, drawn beside the measured ones."""
+    """A value read from a paper, drawn beside the measured ones, in the colour of its series if `by` names one."""
 
     x: float
     y: float
     label: str
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,10 @@ class Heatmap(Figure):
 
 @dataclass(frozen=True)
 class Scatter(Figure):
-    """One point per trial; `sem` names the record that holds the standard error of y."""
+    """One point per trial; `sem` names the record that holds the standard error of y.
+
+    With `diagonal`, the line of equal coordinates is drawn, for two measures of one thing.
+    """
 
     x: str
     y: str
@@ -236,6 +240,7 @@ class Scatter(Figure):
     sem: str | None = None
     log_x: bool = False
     log_y: bool = False
+    diagonal: bool = False
 
 
 _KINDS: dict[str, type] = {

@@ -58,17 +58,21 @@ def line(figure: Line, series: Sequence[Series], fits: Sequence[Fits | None], na
             _laws(axes, figure, fit, number, each.name)
     for reference, dashes in zip(figure.references, itertools.cycle(_DASHES), strict=False):
         axes.plot(reference.x, reference.y, color=MUTED, linewidth=1.4, linestyle=dashes, label=reference.name)
-    for point in figure.published:
+    names = [each.name for each in series]
+    for label_, points in itertools.groupby(figure.published, key=lambda point: point.label):
+        drawn = list(points)
+        colour = _colour(names.index(drawn[0].by)) if drawn[0].by in names else INK
+        look = {"color": colour, "markerfacecolor": PAPER, "markersize": 13, "linestyle": _DASHES[1], "linewidth": 1}
         axes.plot(
-            *([point.x], [point.y], "*"),
-            **{"markersize": 13, "color": INK, "markerfacecolor": PAPER, "label": point.label, "zorder": 5},
+            [point.x for point in drawn], [point.y for point in drawn], marker="*", label=label_, zorder=5, **look
         )
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(reduced_label(figure))
-    _ticks(axes, [mark.x for each in series for mark in each.marks])
+    _ticks(axes, [*(mark.x for each in series for mark in each.marks), *(point.x for point in figure.published)])
     if not figure.log_y:
-        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-    _legend(drawing, [axes], [mark for each in series for mark in each.marks])
+        least, most = axes.get_ylim()
+        axes.set_ylim(min(0, least), most + 0.05 * max(0, least))  # from 0 on, with room above a lone mark
+    _legend(drawing, [axes], _title(figure), [mark for each in series for mark in each.marks])
     return inline(drawing, name, label)
 
 
@@ -80,10 +84,13 @@ def scatter(figure: Scatter, series: Sequence[Series], name: str, label: str) ->
     _scales(axes, figure)
     for number, (each, places) in enumerate(zip(series, _places(series, log=figure.log_x, apart=False), strict=True)):
         _marks(axes, each, number, places, joined=False)
+    if figure.diagonal:
+        ends = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+        axes.plot(ends, ends, color=MUTED, linewidth=1.2, linestyle=_DASHES[0], label="equal", zorder=1)
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(figure.label(figure.y))
     _ticks(axes, [mark.x for each in series for mark in each.marks])
-    _legend(drawing, [axes], [mark for each in series for mark in each.marks])
+    _legend(drawing, [axes], _title(figure), [mark for each in series for mark in each.marks])
     return inline(drawing, name, label)
 
 
@@ -103,7 +110,7 @@ def success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> s
         _rates(panels[each.panel], each, names.index(each.name))
     drawing.supxlabel(figure.label(figure.crossing.axis), fontsize=12.5)
     drawing.supylabel(figure.label(figure.crossing.outcome), fontsize=12.5)
-    _legend(drawing, panels.values())
+    _legend(drawing, panels.values(), _title(figure))
     return inline(drawing, name, label)
 
 
@@ -151,8 +158,13 @@ def curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) -> 
             axes.annotate(level.label, **spot, **shift, color=MUTED, fontsize=11)
     drawing.supxlabel(figure.label(figure.x), fontsize=12.5)
     drawing.supylabel(figure.quantity, fontsize=12.5)
-    _legend(drawing, panels.values())
+    _legend(drawing, panels.values(), _title(figure))
     return inline(drawing, name, label)
+
+
+def _title(figure: Line | Scatter | Success | Curves) -> str:
+    """What the colours tell apart, in words; nothing where the series have no axis in common."""
+    return figure.label(figure.by) if figure.by else ""
 
 
 def _laws(axes: Axes, figure: Line, fit: Fits, number: int, name: str) -> None:
@@ -262,8 +274,8 @@ class _LogTicks(ticker.LogLocator):
 
 
 def _plain(value: float, _: float | None = None) -> str:
-    if abs(value) >= 1e6:
-        return f"{value:.3g}".replace("e+0", "e")
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return words.power(value).removeprefix("1·")
     return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
 
 
@@ -274,13 +286,13 @@ def _ticks(axes: Axes, values: Sequence[Any]) -> None:
     if named:
         axes.set_xticks(range(len(named)), named)
     else:
-        if 3 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
+        if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
             axes.xaxis.set_major_locator(ticker.FixedLocator([float(value) for value in distinct]))
         axes.xaxis.set_major_formatter(_plain)
     axes.yaxis.set_major_formatter(_plain)
 
 
-def _legend(drawing: Canvas, panels: Iterable[Axes], marks: Sequence[Mark] = ()) -> None:
+def _legend(drawing: Canvas, panels: Iterable[Axes], title: str, marks: Sequence[Mark] = ()) -> None:
     """Names above the drawing, in as many columns as their length allows."""
     entries = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
     named = {label: handle for handle, label in itertools.chain(*entries) if label}
@@ -290,6 +302,7 @@ def _legend(drawing: Canvas, panels: Iterable[Axes], marks: Sequence[Mark] = ())
         named["no number (see below)"] = Line2D([], [], color=MUTED, marker="x", markeredgewidth=2, linestyle="")
     if named:
         columns = max(1, min(4, int(WIDTH / (6.8 * max(map(len, named)) + 50))))
-        drawing.legend(list(named.values()), list(named), loc="outside upper left", ncols=columns)
-        rows = -(-len(named) // columns)
+        about = {"title": title or None, "title_fontsize": 11.5, "alignment": "left"}
+        drawing.legend(list(named.values()), list(named), loc="outside upper left", ncols=columns, **about)
+        rows = -(-len(named) // columns) + bool(title)
         drawing.set_figheight(drawing.get_figheight() + 18 * rows / 72)  # the axes keep their height

@@ -86,7 +86,7 @@ def _papers(studies: Sequence[Account], claims: Sequence[Claim]) -> list[Group]:
         )
         for key, paper in PAPERS.items()
     ]
-    others = [[each for each in listed if each.paper not in PAPERS] for listed in (claims, studies)]
-    return [
-        group for group in [*groups, Group("paper-none", "Other studies", *others)] if group.claims or group.studies
-    ]
+    other_claims = [claim for claim in claims if claim.paper not in PAPERS]
+    other_studies = [study for study in studies if study.paper not in PAPERS]
+    groups.append(Group("paper-none", "Other studies", other_claims, other_studies))
+    return [group for group in groups if group.claims or group.studies]

@@ -30,13 +30,18 @@ def number(value: Any) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if isinstance(value, int) or abs(value) >= 100:
-        return f"{value:,.0f}".replace(",", _THIN).replace("-", "−") if abs(value) < 1e7 else _power(value)
+        return f"{value:,.0f}".replace(",", _THIN).replace("-", "−") if abs(value) < 1e7 else power(value)
     if value != 0 and abs(value) < 1e-3:
-        return _power(value)
+        return power(value)
     return f"{value:.3g}".replace("-", "−")
 
 
-def _power(value: float) -> str:
+def power(value: float) -> str:
+    """A number in powers of ten.
+
+    >>> power(-1.5e-7), power(1e24)
+    ('−1.5·10⁻⁷', '1·10²⁴')
+    """
     digits, _, exponent = f"{value:.2e}".partition("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{digits.rstrip('0').rstrip('.')}·10{raised}".replace("-", "−")

@@ -184,6 +184,7 @@ TRACES = Study(
             x="trace",
             y="trace_measured",
             by="variant",
+            diagonal=True,
             log_x=True,
             log_y=True,
         ),

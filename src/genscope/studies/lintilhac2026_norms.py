@@ -146,6 +146,7 @@ def _figure(value: str, words: str) -> Scatter:
         y=value,
         by="arm",
         sem="trace_sem" if value == "trace" else None,
+        diagonal=True,
         log_x=True,
         log_y=True,
     )

@@ -112,7 +112,7 @@ STUDY = Study(
             by="architecture",
             log_y=True,
             published=tuple(
-                Published(length, value, f"published {name}")
+                Published(length, value, f"published {name}", name)
                 for name, values in PUBLISHED.items()
                 for length, value in zip(LENGTHS, values, strict=True)
             ),

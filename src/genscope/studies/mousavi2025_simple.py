@@ -61,7 +61,7 @@ def _figure(protocol: str, caption: str, published: bool) -> Line:
         by="architecture",
         log_y=True,
         published=tuple(
-            Published(length, value, f"published {name}")
+            Published(length, value, f"published {name}", name)
             for name, values in PUBLISHED.items()
             for length, value in zip(LENGTHS, values, strict=True)
             if published
