@@ -1,6 +1,7 @@
 import json
 from pathlib import Path
 
+import dask
 import pytest
 
 from genscope.lab import Store
@@ -178,6 +179,9 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
         (["--seeds", "many"], "valid int"),
         (["--retry", "all"], "failed"),
         (["--dry-run", "--retry", "failed"], "Leave one of them out"),
+        (["--workers", "0"], "at least one computes. Give 1 or more"),
+        (["--workers", "2", "--cluster", "tcp://there:8786"], "Leave one of them out"),
+        (["--time-limit", "0"], "a trial gets a positive, finite time. Give such a number"),
         (["--store", "results"], "write sqlite:///results"),
         (["--store", "mysql://host/name"], "SQLite or PostgreSQL"),
         (["--store", "sqlite:///no/such/place.db"], "there is no directory"),
@@ -188,6 +192,23 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
 def test_requests_that_make_no_sense(options, said, refused, directory):
     told = " ".join(refused("run", f"{TOYS}:study", *options).replace("│", " ").split())
     assert said in told
+    assert not list(directory.iterdir())
+
+
+def test_workers_and_a_time_limit(call_json, directory):
+    plan = call_json("run", f"{TOYS}:study", "--workers", 2, "--dry-run")
+    assert plan["trials"] == 8
+    facts = call_json("run", f"{TOYS}:study", "--workers", 1, "--time-limit", 100, "--where", "kind=good")
+    assert (facts["new_trials"], facts["failed"]) == (4, 0)
+    assert facts["points"][0]["medians"] == {"number": 0.5}
+    facts = call_json("run", f"{TOYS}:study", "--where", "kind=good")  # threads take them for their own
+    assert facts["new_trials"] == 0
+
+
+def test_a_cluster_that_does_not_answer(refused, directory):
+    with dask.config.set({"distributed.comm.timeouts.connect": "200ms"}):
+        told = refused("run", f"{TOYS}:study", "--cluster", "tcp://127.0.0.1:1")
+    assert "Start `dask scheduler` there, or correct the address" in told
     assert not list(directory.iterdir())
 
 

@@ -48,7 +48,7 @@ def test_a_cluster_computes_what_threads_compute(study, address, store, tmp_path
         return store.frame(study.name).drop("seconds", "compile_seconds", "finished", "provenance")
 
     with Store(f"sqlite:///{tmp_path}/here.db") as here, Cluster(address) as pool:
-        assert pool.slots() == 2
+        assert pool.slots() == pool.threads() == 2
         run(study, store=here)
         assert run(study, store=store, pool=pool).failed == 0
         assert rows(store).equals(rows(here))

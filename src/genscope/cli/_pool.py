@@ -8,6 +8,7 @@ Guarantee: exact; no request is ignored.
 import contextlib
 from collections.abc import Iterator
 
+from genscope.cli._errors import complain
 from genscope.lab import Cluster, Processes
 from genscope.lab.design import default_threads
 from genscope.lab.pool import Pool
@@ -23,6 +24,8 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
         )
     if cluster is not None:
         with Cluster(cluster, time_limit=time_limit) as pool:
+            if pool.threads() == 0:
+                complain(f"warning: the cluster {cluster} has no workers yet; the study waits for them")
             yield pool
     elif workers is not None or time_limit is not None:
         with Processes(default_threads() if workers is None else workers, time_limit=time_limit) as pool:

@@ -69,18 +69,22 @@ class Cluster(AbstractContextManager["Cluster"]):
                 "tcp://host:8786 or tls://host:8786. Start `dask scheduler` there, or correct the address."
             ) from error
         self._tasks: dict[Future[list[Record]], distributed.Future] = {}
-        self._slots, self._looked = 0, -_LOOK_SECONDS
+        self._threads, self._looked = 0, -_LOOK_SECONDS
 
-    def slots(self) -> int:
-        """How many batches can be computed at once by the workers of this moment; at least one waits for them."""
+    def threads(self) -> int:
+        """How many threads the workers of this moment have; each computes one trial at a time."""
         if time.monotonic() >= self._looked + _LOOK_SECONDS:
             try:
-                threads = self._client.nthreads()
+                found = self._client.nthreads()
             except (OSError, RuntimeError) as error:
                 raise self._lost(error) from error
-            self._slots = sum(threads.values())  # pyright: ignore[reportAttributeAccessIssue]  # not asynchronous
+            self._threads = sum(found.values())  # pyright: ignore[reportAttributeAccessIssue]  # not asynchronous
             self._looked = time.monotonic()
-        return max(self._slots, 1)
+        return self._threads
+
+    def slots(self) -> int:
+        """How many batches may be under way; while there are no workers, one waits for them."""
+        return max(self.threads(), 1)
 
     def open(self, study: Study) -> Submit:
         """How batches of a study are given to the scheduler."""
