@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[fl
     [0.49, 0.943]
     """
     _check(successes, trials, confidence)
-    square = float(ndtri((1 + confidence) / 2)) ** 2
+    square = float(scipy.special.ndtri((1 + confidence) / 2)) ** 2
     middle = (successes + square / 2) / (trials + square)
     reach = math.sqrt(square * (successes * (trials - successes) / trials + square / 4)) / (trials + square)
     return 0.0 if successes == 0 else middle - reach, 1.0 if successes == trials else middle + reach
@@ -65,8 +65,8 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     """
     _check(successes, trials, confidence)
     tail, failures = (1 - confidence) / 2, trials - successes
-    low = 0.0 if successes == 0 else float(betaincinv(successes, failures + 1, tail))
-    high = 1.0 if failures == 0 else float(betaincinv(successes + 1, failures, 1 - tail))
+    low = 0.0 if successes == 0 else float(scipy.special.betaincinv(successes, failures + 1, tail))
+    high = 1.0 if failures == 0 else float(scipy.special.betaincinv(successes + 1, failures, 1 - tail))
     return low, high
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Decision, above
 
@@ -58,7 +58,7 @@ def contrast(arms: Sequence[tuple[int, Arm]], spread: tuple[float, int], confide
     middle = sum(sign * float(arm.logs.mean()) for sign, arm in arms)
     if not freedom:
         return math.exp(middle), None, None
-    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * deviation
+    reach = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2)) * deviation
     reach *= math.sqrt(sum(1 / len(arm.logs) for _, arm in arms))
     return math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
 
@@ -103,5 +103,5 @@ def difference(left: Slope | None, right: Slope | None, confidence: float) -> In
     if square == 0:
         return middle, middle, middle
     freedom = square**2 / (left.error**4 / left.freedom + right.error**4 / right.freedom)
-    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(square)
+    reach = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(square)
     return middle, middle - reach, middle + reach

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._ratios import Arm, decide
@@ -109,7 +109,7 @@ def leading(arms: Mapping[int, Arm], order: int) -> Coefficient | None:
         return Coefficient(value, None, None, weights)
     residual = y - design @ (np.linalg.pinv(design) @ y)
     spread = max(math.sqrt(float(residual @ residual) / freedom), RESOLUTION)
-    reach = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread * float(np.linalg.norm(row))
+    reach = float(scipy.special.stdtrit(freedom, (1 + CONFIDENCE) / 2)) * spread * float(np.linalg.norm(row))
     return Coefficient(value, value - reach, value + reach, weights)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._concordance import Stratum, concordance
@@ -72,7 +72,7 @@ def _c4(readings: Sequence[Reading]) -> list[Part]:
     if not len(frame):
         return [Part(statement, "undecided", _counts(paper)) for statement in statements]
     norms = frame["norm_squared"] / frame["full_norm_squared"]
-    reach = float(stdtrit(lintilhac2026_norms.PARTS - 1, 1 - 0.05 / 2 / len(frame)))
+    reach = float(scipy.special.stdtrit(lintilhac2026_norms.PARTS - 1, 1 - 0.05 / 2 / len(frame)))
     difference = (frame["trace"] - frame["full_trace"]).to_numpy()
     error = reach * np.hypot(frame["trace_sem"].to_numpy(), frame["full_trace_sem"].to_numpy())
     smaller = (difference + error < 0).all()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtri
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part, above
 from genscope.claims.mousavi2025_training import heads_parts
@@ -87,7 +87,7 @@ def _families(reading: Reading) -> list[Part]:
     rows, complete = _rows(reading)
     if rows.is_empty():
         return [Part("the risk of fewer than q heads is at least the bound", "undecided", {})]
-    reach = float(ndtri(1 - 0.05 / len(rows)))
+    reach = float(scipy.special.ndtri(1 - 0.05 / len(rows)))
     rows = rows.with_columns(
         low=pl.col("risk") - reach * pl.col("risk_sem"), high=pl.col("risk") + reach * pl.col("risk_sem")
     )
@@ -138,7 +138,7 @@ def _b3(readings: Sequence[Reading]) -> list[Part]:
     alike = rows.group_by("dim", "sparsity", "encoding_dim", "seed").agg(
         pl.col("weights").n_unique(), pl.col("context_length").n_unique().alias("lengths")
     )
-    reach = float(ndtri(1 - 0.05 / len(rows)))
+    reach = float(scipy.special.ndtri(1 - 0.05 / len(rows)))
     risks = rows.select("general_risk", "general_risk_sem").rows()
     decisions: list[Decision] = [above(risk - reach * sem, risk + reach * sem, ORDER_ONE) for risk, sem in risks]
     return [

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from scipy.special import ndtri
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._ratios import Arm, Interval, Slope, contrast, decide, difference, exponent, pooled_spread
@@ -183,7 +183,7 @@ def heads_parts(reading: Reading) -> list[Part]:
     frame = reading.frame.filter(pl.col("status") == "ok") if len(reading.frame) else reading.frame
     if not len(frame):
         return [Part("trained networks keep the bound", "undecided", {})]
-    reach = -float(ndtri(0.05 / len(frame)))  # one-sided, Bonferroni over the runs
+    reach = -float(scipy.special.ndtri(0.05 / len(frame)))  # one-sided, Bonferroni over the runs
     few, enough = (
         frame.filter(pl.col("heads") < pl.col("sparsity")),
         frame.filter(pl.col("heads") >= pl.col("sparsity")),

@@ -11,8 +11,8 @@ import dataclasses
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 from jaxtyping import Array, Float, Key
-from scipy import linalg
 
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.estimate import Estimate
@@ -27,7 +27,7 @@ def project(construction: FourierConstruction, *, projection: Projection) -> Fou
     """
     model, sharpness = construction.model, construction.plan.sharpness
     score, key, value, select = (np.asarray(w) for w in (model.score, model.key, model.value, model.select))
-    lift = linalg.block_diag(_positions(construction, projection), 1.0)
+    lift = scipy.linalg.block_diag(_positions(construction, projection), 1.0)
     changes = {
         "score": lift.T @ score @ key @ lift / sharpness,
         "key": sharpness * np.diag([1.0] * projection.dim + [0.0]),

@@ -14,7 +14,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from scipy.linalg import hadamard
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 BACKENDS = ("numpy", "jax", "pyfwht")
 
@@ -86,7 +86,7 @@ def _factors(n: int) -> list[int]:
 
 @functools.cache
 def _hadamard(factors: int, dtype: str) -> np.ndarray:
-    return hadamard(2**factors).astype(dtype)
+    return scipy.linalg.hadamard(2**factors).astype(dtype)
 
 
 def _products_numpy(a: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ Guarantee: exact; what is not a database, or not a usable address, is refused be
 """
 
 import contextlib
+import importlib
 import os
 import sqlite3
 import time
@@ -16,7 +17,6 @@ from urllib.parse import quote
 import sqlalchemy as sa
 import sqlalchemy.event
 import sqlalchemy.exc
-from sqlalchemy.dialects import postgresql, sqlite
 
 BUSY_SECONDS = 30.0  # how long we wait for another writer, or for a server that went away, before we give up
 _MAGIC = b"SQLite format 3\x00"
@@ -228,7 +228,8 @@ def insert_or_replace(connection: sa.Connection, table: sa.Table, *, newer: str 
 
 
 def _insert(connection: sa.Connection, table: sa.Table) -> Any:
-    return {"sqlite": sqlite, "postgresql": postgresql}[connection.dialect.name].insert(table)
+    dialect = importlib.import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # each takes a while to load
+    return dialect.insert(table)
 
 
 def now(connection: sa.Connection) -> float:

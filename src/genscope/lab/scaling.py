@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, ndtri
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.lab.threshold import Threshold
 
 CLEAR = 3.0  # lead in log-likelihood from which one law is clearly better than another
 _CELLS, _ZOOMS = 121, 8
-_REGION = float(ndtri(0.975)) ** 2 / 2  # fall in log-likelihood at the ends of a profile interval
+_REGION = 1.959963984540054**2 / 2  # fall in log-likelihood at the ends of a profile interval: z of 0.975
 _BULK = 8.0  # laws whose log-likelihood is further below the best are not looked at more closely
 _BEYOND = 1.0  # e-folds that are searched beyond all that is known of the thresholds
 
@@ -69,7 +69,7 @@ class Law:
     @property
     def p_value(self) -> float | None:
         """Of a deviance as large as this if the law were true; None without a degree of freedom."""
-        return float(chdtrc(self.degrees, -2 * self.log_likelihood)) if self.degrees > 0 else None
+        return float(scipy.special.chdtrc(self.degrees, -2 * self.log_likelihood)) if self.degrees > 0 else None
 
     def size(self, length: Any) -> Any:
         """The threshold at a length."""

@@ -18,9 +18,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int, Key
-from scipy.special import betaincinv, gammaln, xlog1py, xlogy
 
 from genscope.fourier import number_of_table, parse, points, table_of_number
 from genscope.fourier.expression import Expression
@@ -150,8 +150,9 @@ class AbstractSymmetric(AbstractSparseBoolean):
         """The binomial law of the number of ones, summed over the levels that give 1."""
         ones = np.flatnonzero(self.levels)
         zeros = self.support_size - ones
-        choices = gammaln(ones + zeros + 1) - gammaln(ones + 1) - gammaln(zeros + 1)
-        return float(np.exp(choices + xlogy(ones, probability) + xlog1py(zeros, -probability)).sum())
+        special = scipy.special
+        choices = special.gammaln(ones + zeros + 1) - special.gammaln(ones + 1) - special.gammaln(zeros + 1)
+        return float(np.exp(choices + special.xlogy(ones, probability) + special.xlog1py(zeros, -probability)).sum())
 
     def truth_table(self) -> Bool[np.ndarray, " entries"]:
         """Values at the 2^s inputs of the support, its first position varying fastest."""
@@ -299,7 +300,7 @@ class SparseExpression(AbstractSparseBoolean):
 
 def _threshold_balance(size: int, threshold: int) -> float:
     """The p with P[Bin(s, p) >= r] = I_p(r, s-r+1) = 1/2."""
-    return float(betaincinv(threshold, size - threshold + 1, 0.5))
+    return float(scipy.special.betaincinv(threshold, size - threshold + 1, 0.5))
 
 
 def _array(support: Positions) -> Int[Array, " s"]:
