@@ -59,11 +59,11 @@ def verdict(claim, word):
     }
 
 
-def fill(url, *names):
-    """A store with these studies and two verdicts."""
+def fill(url, *names, seeds=range(4)):
+    """A store with these studies and two verdicts; what it has already stays."""
     with Store(url) as store:
         for name in names:
             store.put_manifest(name, 1, manifest(name))
-            store.add(records(name))
+            store.add(records(name, seeds=seeds))
         store.put_verdict("A10", "quick", verdict("A10", "fails"))
         store.put_verdict("A2", "quick", verdict("A2", "holds"))

@@ -2,7 +2,7 @@
 
 Source: product.md, Section 8.
 Departures: None.
-Guarantee: exact counts; a rate is what arrived between looks at the store over the last two minutes.
+Guarantee: exact counts; a rate is what arrived between looks at the store over the last minute.
 """
 
 import threading
@@ -12,7 +12,7 @@ from typing import Any
 
 from genscope.lab import Store, browsing
 
-WINDOW = 120.0  # seconds over which a rate is taken
+WINDOW = 60.0  # seconds over which a rate is taken
 COUNTED = 100_000  # trials of a study up to which its points are counted anew at every look
 
 

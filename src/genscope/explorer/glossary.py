@@ -186,7 +186,7 @@ GLOSSARY: dict[str, Term] = {
     ),
     "progress": Term(
         "Live progress",
-        "Trials that have arrived in the store, their rate over the last minutes, and the batches that processes hold "
+        "Trials that have arrived in the store, their rate over the last minute, and the batches that processes hold "
         "now. The page only reads, so that it never holds up whoever writes.",
         "docs/architecture.md",
     ),
