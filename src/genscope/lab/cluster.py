@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from genscope.lab import orders
 from genscope.lab.pool import Submit
@@ -99,14 +99,18 @@ class Cluster(AbstractContextManager["Cluster"]):
         def pass_on(done: "distributed.Future") -> None:
             del self._tasks[promise]
             try:
-                error: Any = done.exception()  # not asynchronous
-                answer = json.loads(done.result()) if error is None else self._failed(error, batch)
-                promise.set_result(orders.records(batch, answer))
+                promise.set_result(orders.records(batch, self._answer(done, batch)))
             except Exception as error:
                 promise.set_exception(error)
 
         task.add_done_callback(pass_on)
         return promise
+
+    def _answer(self, done: "distributed.Future", batch: Sequence[Trial]) -> orders.Answer:
+        try:
+            return json.loads(done.result())
+        except Exception as error:
+            return self._failed(error, batch)
 
     def _failed(self, error: BaseException, batch: Sequence[Trial]) -> orders.Answer:
         """The answer where a batch brought workers down; any other failure is the cluster's, and ends the run."""
