@@ -19,7 +19,7 @@ from genscope.fourier.transform import walsh_coefficients
 
 LONGEST = 20_000  # characters
 LARGEST = 16  # variables of one question
-LARGEST_STEPS = 2**26  # steps times inputs
+LARGEST_WORK = 2**26  # characters times inputs: a fraction of a second
 SHOWN_TABLE = 8  # variables of a truth table that a page shows
 SHOWN_COMPONENTS = 24
 
@@ -85,10 +85,10 @@ def _few(expression: Expression) -> tuple[int, ...]:
             f"variables. Use fewer here; genscope probe EXPR --bits {max(variables) + 1} finds the spectrum of a large "
             "one by queries."
         )
-    if len(expression._program) * 2 ** len(variables) > LARGEST_STEPS:
+    if len(expression.text) * 2 ** len(variables) > LARGEST_WORK:  # no step without a character
         raise ValueError(
-            f"the expression has {len(expression._program):,} steps for each of 2^{len(variables)} inputs: this page "
-            f"takes at most {LARGEST_STEPS:,} steps in all. Shorten it, or use fewer variables."
+            f"the expression has {len(expression.text):,} characters, read for each of 2^{len(variables)} inputs: this "
+            f"page reads at most {LARGEST_WORK >> len(variables):,} for so many. Shorten it, or use fewer variables."
         )
     return variables
 

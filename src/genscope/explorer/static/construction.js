@@ -34,7 +34,7 @@ const look = latest(async (signal) => {
   try {
     const found = await ask("construction", "attend", { ...wanted(), bits }, signal);
     const right = Math.abs(found.output - found.target) < 0.5;
-    find("output").replaceChildren(number(found.output, 6), " ", element("span", { class: "small muted" }, `value ${number(found.target)}`));
+    find("output").replaceChildren(number(found.output, 6), element("span", { class: "small muted" }, ` value ${number(found.target)}`));
     find("output").className = right ? "holds" : "fails";
     maps(found.maps);
     say(`The output is ${number(found.output, 3)}, the value ${number(found.target)}.`);
@@ -84,7 +84,7 @@ function maps(found) {
     title.textContent = map.title;
     place.setAttribute("aria-label", `${map.title}. ${described(map)}`);
     chart.style.height = `${height(map.rows.length)}rem`;
-    heat(chart, map.values, map.columns, map.rows, { zmin: 0, zmax: 1, colorscale: [[0, "--paper"], [1, "--series-1"]] });
+    heat(chart, map.values, map.columns, map.rows, { zmin: 0, zmax: 1, colorscale: [[0, "--soft"], [1, "--series-1"]] });
   });
   places.slice(found.length).forEach((place) => place.remove());
 }
@@ -113,7 +113,7 @@ function weight(each) {
   const rows = !each.transposed && each.labels?.length === down.length ? each.labels : down;
   chart.style.height = `${height(each.values.length)}rem`;
   heat(chart, each.values, columns, rows, { zmin: -largest, zmax: largest,
-    colorscale: [[0, "--series-2"], [0.5, "--paper"], [1, "--series-1"]] });
+    colorscale: [[0, "--series-2"], [0.5, "--soft"], [1, "--series-1"]] });
   return card;
 }
 
@@ -122,7 +122,7 @@ function heat(place, z, x, y, scale) {
     colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: "--ink" } },
     hovertemplate: "%{y}, %{x}: %{z:.5g}<extra></extra>" };
   const plain = { type: "category", showgrid: false };
-  draw(place, [trace], { margin: { t: 6, b: 30, l: 40, r: 8 }, xaxis: { ...plain, tickangle: 0 }, yaxis: { ...plain, autorange: "reversed" } });
+  draw(place, [trace], { margin: { t: 6, b: 30, l: 40, r: 8 }, xaxis: { ...plain, tickfont: { size: 11, color: "--ink" } }, yaxis: { ...plain, autorange: "reversed" } });
 }
 
 // --- Bits ------------------------------------------------------------------------------------------------------------
