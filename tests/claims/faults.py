@@ -43,7 +43,6 @@ from genscope.studies import (
     mousavi2025_simple,
     mousavi2025_sparsity,
 )
-from genscope.tasks import AbstractTask, Batch
 
 Patch = pytest.MonkeyPatch
 
@@ -129,25 +128,10 @@ def _untrained_head(patch: Patch) -> None:
     _wrap(patch, edelman2022_attention, "cls_attention", before)
 
 
-def _short_support(patch: Patch) -> None:
-    patch.setattr(edelman2022_attention, "SUPPORT", (1, 4, 6))
-
-
 def _shuffled_batches(patch: Patch) -> None:
-    def shuffled(true, model, task, **options):
-        return true(model, Shuffled(task), **options)
-
-    _wrap(patch, edelman2022_parity, "online", shuffled)
-
-
-class Shuffled(eqx.Module):
-    """A task whose examples have the labels of others."""
-
-    task: AbstractTask
-
-    def sample(self, key, size):
-        batch = self.task.sample(key, size)
-        return Batch(batch.x, jnp.roll(batch.y, 1, axis=0))
+    _wrap(
+        patch, edelman2022_parity, "cross_entropy", lambda true, out, y, *rest: true(out, jnp.roll(y, 1, axis=0), *rest)
+    )
 
 
 def _blunt_heads(patch: Patch) -> None:
@@ -188,11 +172,13 @@ def _lenient(module: object, wrongly: Callable[[dict], bool]) -> Callable[[Patch
     return lambda patch: _wrap(patch, module, "measure", easier)
 
 
-def _labels_of_others(patch: Patch) -> None:
-    def wrong(true, model, task, batch):
-        return true(model, task, Batch(batch.x, jnp.roll(batch.y, 1, axis=0)))
+def _one_encoding_for_all(patch: Patch) -> None:
+    def alike(true, *arguments):
+        task, model = true(*arguments)
+        same = jnp.broadcast_to(task.encoding[:1], task.encoding.shape)
+        return eqx.tree_at(lambda t: t.encoding, task, same), model
 
-    _wrap(patch, mousavi2025_block, "squared_losses", wrong)
+    _wrap(patch, mousavi2025_block, "_draw", alike)
 
 
 def _blunt_attention(patch: Patch) -> None:
@@ -264,7 +250,7 @@ def _points(study, **where) -> list:
     return [p for p in study.plan("quick").points if all(p[axis] == value for axis, value in where.items())]
 
 
-_SIMPLE = {"context_length": [6], "protocol": ["code"], "draw": [0, 1], "run": [0]}
+_SIMPLE = {"context_length": [25], "protocol": ["code"], "draw": [0, 1], "run": [0]}
 _TOKENS = {"protocol": ["code"], "draw": [0, 1, 2], "run": [0]}
 
 FAULTS = {
@@ -304,8 +290,7 @@ FAULTS = {
     "A6": Fault(
         "the attention of an untrained network",
         _untrained_head,
-        [Plan(grid(context_length=[8], sample_size=[120], preset=["tuned"]), seeds=12)],
-        prepare=_short_support,
+        [Plan(grid(context_length=[31], sample_size=[300], preset=["tuned"]), seeds=12)],
         slow=True,
     ),
     "A7": Fault(
@@ -345,8 +330,8 @@ FAULTS = {
         slow=True,
     ),
     "B7": Fault(
-        "labels of other prompts",
-        _labels_of_others,
+        "one encoding for all positions",
+        _one_encoding_for_all,
         [Plan(grid(context_length=[6], protocol=["code"], steps=[1_500]))],
         slow=True,
     ),

@@ -1,5 +1,7 @@
 """Every claim can fail: with a fault planted at its source, its study run and its own rule asked."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -8,6 +10,7 @@ from genscope.lab import Store
 from genscope.lab.reading import Reading, read
 from tests.claims.faults import FAULTS
 
+GUIDE = Path(__file__).parents[2] / "docs" / "claims.md"
 CLAIMS = {claim.id: claim for claim in claims.ALL}
 SLOW = [pytest.param(name, marks=pytest.mark.slow) if fault.slow else name for name, fault in FAULTS.items()]
 
@@ -30,6 +33,11 @@ def decide(name, path):
 
 def test_every_claim_has_a_fault():
     assert [*FAULTS] == [*CLAIMS]
+
+
+@pytest.mark.parametrize(("name", "fault"), FAULTS.items())
+def test_a_fault_is_in_the_guide(name, fault):
+    assert f"| {name} | {fault.words} | {'test-all' if fault.slow else 'test'} |" in GUIDE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", SLOW)
