@@ -50,7 +50,7 @@ def test_trials_are_filtered_sorted_opened_and_taken_home(visit, url):
     expect(page.locator("#count")).to_contain_text("1 to 50 of 54 trials")
     page.get_by_role("button", name="Next 50").click()
     expect(table).to_have_count(4)
-    page.get_by_label("Show only").fill("lenght=40")
+    page.get_by_label("Show only").fill("long=40")
     expect(page.locator("#filter-error")).to_contain_text("Did you mean length?")
     page.get_by_label("Show only").fill("length=40 success=yes")
     expect(page.locator("#filter-error")).to_be_empty()

@@ -202,6 +202,7 @@ def test_one_trial_shows_its_curves_and_matrices(url):
     assert (attention["name"], attention["z"], attention["rows"]) == ("head 0", [[0.9, 0.1], [0.4, 0.6]], "row")
     assert ("length", "40") in found["point"]
     assert ("success", "yes") in found["values"]
+    assert ("steps", "[0, 50]") in found["values"]  # a short list is written, unless a figure draws it
     assert found["command"] == (
         "genscope run plain --where length=40 --where kind=plain --where sample_size=64 --seed 3"
     )
@@ -255,6 +256,18 @@ def test_claims_in_their_order_with_their_study(url):
     assert found["claims"][0]["parts"][0]["numbers"] == [("slope", "[1, 2]")]
     assert found["claims"][0]["rule"] == "Fixed before."
     assert found["claims"][0]["study"] in ("plain", HOSTILE)
+
+
+def test_a_reader_in_the_middle_of_a_page_never_holds_up_a_writer(empty, monkeypatch):
+    fill(empty, "plain")
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)  # a writer that had to wait would fail
+    with studies_room._reading(empty) as reader, reader._read() as connection:
+        rows = connection.exec_driver_sql("SELECT id FROM trial")
+        rows.fetchone()
+        with Store(empty) as writer:
+            writer.add(records("plain", seeds=range(4, 6)))
+        rows.close()
+    assert look(empty)["studies"][0]["ok"] == 53
 
 
 def test_the_room_leaves_the_store_as_it_was(empty):

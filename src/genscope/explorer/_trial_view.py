@@ -14,6 +14,7 @@ from genscope.report import words
 
 LONGEST = 2000  # points of a curve
 WIDEST = 400  # rows and columns of a matrix
+SHORT = 12  # entries of a list that is written rather than drawn, unless a figure draws it
 
 
 def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,7 +23,10 @@ def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]
     own = ("seed", "status", "error", "seconds", "compile_seconds", "finished", "id", "provenance", "study", "revision")
     measured = {name: value for name, value in row.items() if name not in {*axes, *own}}
     figures = [figure for facts in manifest.get("figures", ()) if (figure := _figure(facts)) is not None]
-    plain = {name: value for name, value in measured.items() if not isinstance(value, list)}
+    drawn = {name for figure in figures if isinstance(figure, Curves) for name in figure.y}
+    lists = {name for name, value in measured.items() if _depth(value) == 1}
+    curves = [name for name in lists if name in drawn or len(measured[name]) > SHORT]
+    plain = {name: value for name, value in measured.items() if _depth(value) == 0 or name in lists.difference(curves)}
     where = [part for axis in axes for part in ("--where", f"{axis}={row[axis]}")]
     return {
         "id": row["id"],
@@ -32,7 +36,7 @@ def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]
         "seed": row["seed"],
         "values": [(name.replace("_", " "), words.value(value)) for name, value in plain.items()],
         "time": f"{words.duration(row['seconds'])}, and {words.duration(row['compile_seconds'])} compiling",
-        "curves": [_curve(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 1],
+        "curves": [_curve(name, measured[name], measured, figures) for name in measured if name in curves],
         "matrices": [_matrix(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 2],
         "others": [name.replace("_", " ") for name, value in measured.items() if _depth(value) > 2],
         "command": shlex.join(["genscope", "run", row["study"], *where, "--seed", str(row["seed"])]),

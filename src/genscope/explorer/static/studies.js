@@ -114,6 +114,8 @@ function choose(name, again = false) {
   $("study-title").textContent = study.title;
   $("study-source").textContent = `${study.name} · ${study.source}`;
   list(known.studies);
+  const [shelf, button] = [$("list"), $("list").querySelector("[aria-current]")];
+  if (again) shelf.scrollTop = button.offsetTop - shelf.offsetTop - shelf.clientHeight / 3;
   keep();
   progress();
   part(view.part);
