@@ -1,5 +1,7 @@
 """One step by hand, runs stacked and separate, censoring, divergence."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -64,6 +66,39 @@ def test_steps_are_those_of_a_hand_written_adamw():
     first = np.mean((asked @ np.asarray(START.weight) - np.asarray(batch.y)) ** 2)
     assert float(values[0]) == pytest.approx(first, rel=1e-5)
     assert int(model.fixed) == 7
+
+
+def test_parameters_in_one_vector_take_the_same_steps(monkeypatch):
+    """Few parameters are trained as one vector, many as they are; a step must not know."""
+
+    class Two(eqx.Module):
+        inner: jax.Array
+        outer: jax.Array
+
+        def __call__(self, x):
+            return jnp.tanh(x[:, :3] @ self.inner) @ self.outer
+
+    start = Two(jr.normal(jr.key(7), (3, 4)), jr.normal(jr.key(8), (4,)))
+    numbers = jnp.float32(0.01), jnp.float32(0.1)
+    ends = []
+    for few in (100, 1):  # of 16 parameters
+        monkeypatch.setattr("genscope.train.samples_to_threshold.FEW", few)
+        ends.append(
+            eqx.filter_jit(
+                lambda model: train_steps(
+                    model,
+                    initial_state(model),
+                    jr.split(jr.key(4), 5),
+                    partial(TASK.sample, size=8),
+                    losses,
+                    TASK,
+                    *numbers,
+                )
+            )(start)[::2]
+        )
+    for together, apart in zip(*map(jax.tree.leaves, ends), strict=True):
+        np.testing.assert_allclose(together, apart, rtol=1e-5, atol=1e-6)
+    assert np.abs(ends[0][0].inner - start.inner).min() > 1e-3  # five steps were taken
 
 
 def test_stacked_runs_equal_separate_runs():

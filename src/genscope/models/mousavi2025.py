@@ -105,7 +105,7 @@ class SeparateTransformer(eqx.Module):
         return self.activations(z, real).output
 
 
-def attend(scores: Float[Array, "... N N"], real: Real) -> Float[Array, "... N N"]:
+def attend(scores: Float[Array, "... queries N"], real: Real) -> Float[Array, "... queries N"]:
     """Softmax over the keys; tokens that are not real get no mass."""
     if real is None:
         return jax.nn.softmax(scores, axis=-1)

@@ -9,10 +9,10 @@ Guarantee: exact up to rounding, padded or not.
 Shapes: B prompts of N tokens of dimension D, H heads.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -88,24 +88,31 @@ class TokenTransformer(eqx.Module):
         r"""Predictions for a batch of prompts, by fewer products than `activations` and equal to it.
 
         Nothing but the softmax stands between the projections, so that weights can be multiplied before they meet the
-        tokens. The scores are $\langle z_i,W_Q^\top W_Kz_j\rangle+\langle b_Q,W_Kz_j\rangle$ and what is constant in j,
-        which softmax ignores; attention sums to 1, so the head network reads $WW_OW_V\sum_j\alpha_{ij}z_j$ and a
-        constant.
+        tokens. With a 1 appended to each token, $\bar z=(z,1)$, and biases to the weights as a last column, the scores
+        are $\langle\bar z_i,\bar W_Q^\top W_Kz_j\rangle$ and what is constant in j, which softmax ignores; attention
+        sums to 1, so the head network reads $WW_O\bar W_V\sum_j\alpha_{ij}\bar z_j$ and a constant, which is a share of
+        the appended 1.
         """
         b, n, d = z.shape
-        heads = len(self.w_in)
-        (w_q, w_k, w_v), (b_q, _, b_v) = jnp.moveaxis(self.w_in, 1, 0), jnp.moveaxis(self.b_in, 1, 0)
+        heads, rows = len(self.w_in), b * n
+        extended = jnp.pad(z, ((0, 0), (0, 0), (0, 1)), constant_values=1)
+        w_q, w_k, w_v = jnp.moveaxis(self.w_in, 1, 0)
+        b_q, _, b_v = jnp.moveaxis(self.b_in, 1, 0)[..., None]
         scale = 1 / jnp.sqrt(self.width.astype(z.dtype))
-        score = scale * jnp.einsum("hkd,hke->dhe", w_q, w_k).reshape(d, heads * d)
-        shift = scale * jnp.einsum("hk,hke->he", b_q, w_k).reshape(heads * d)
-        outer = jnp.einsum("mhe,hed->hmd", self.readout.weight.reshape(-1, heads, d), self.w_out)
-        values = jnp.einsum("hmd,hde->mhe", outer, w_v).reshape(-1, heads * d)
-        bias = self.readout.bias + self.readout.weight @ self.b_out.reshape(-1) + jnp.einsum("hmd,hd->m", outer, b_v)
-        queries = z.reshape(b * n, d) @ score
-        queries = (queries + jnp.broadcast_to(shift, queries.shape)).reshape(b, n, heads, d)
-        attention = attend(jnp.einsum("bihd,bjd->bhij", queries, z), real)
-        mixed = jnp.einsum("bhij,bjd->bihd", attention, z)
-        return replace(self.readout, weight=values, bias=bias)(mixed.reshape(b * n, heads * d)).reshape(b, n)
+        score = scale * jnp.einsum("hkd,hke->dhe", jnp.concatenate([w_q, b_q], axis=2), w_k)
+        reader = self.readout.weight.reshape(-1, heads, d)
+        outer = jnp.einsum("mhe,hed->mhd", reader, self.w_out)
+        values = jnp.einsum("mhd,hde->mhe", outer, jnp.concatenate([w_v, b_v], axis=2))
+        constant = jnp.einsum("mhe,he->mh", reader, self.b_out) + self.readout.bias[:, None] / heads
+        values = values + jnp.pad(constant[..., None], ((0, 0), (0, 0), (d, 0)))
+        # One product for all heads of a prompt, the contracted axis last on the left: the orientation that is fast.
+        queries = (extended.reshape(rows, d + 1) @ score.reshape(d + 1, heads * d)).reshape(b, n, heads, d)
+        queries = queries.swapaxes(1, 2).reshape(b, heads * n, d)
+        attention = attend(jnp.einsum("bid,bjd->bij", queries, z), real)
+        mixed = (attention @ extended).reshape(b, heads, n, d + 1).swapaxes(1, 2)
+        hidden = jax.nn.relu(mixed.reshape(rows, -1) @ values.reshape(-1, heads * (d + 1)).T)
+        output = (hidden @ self.readout.outer).reshape(b, n)
+        return output if self.readout.offset is None else output + self.readout.offset
 
     def __call__(self, z: Float[Array, "N D"], real: Real = None) -> Float[Array, " N"]:
         """Predictions for one prompt."""

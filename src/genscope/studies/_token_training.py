@@ -29,7 +29,12 @@ from genscope.tasks import Batch
 from genscope.tasks.links import draw_link
 from genscope.tasks.token_encoding import default_encoding_dim
 from genscope.tasks.token_regression import Scale, TokenRegression
-from genscope.train.samples_to_threshold import SamplesToThreshold, TestSet, samples_to_threshold
+from genscope.train.samples_to_threshold import (
+    FASTER_COMPILATION,
+    SamplesToThreshold,
+    TestSet,
+    samples_to_threshold,
+)
 
 DIM = 10
 BATCH = 64
@@ -209,7 +214,11 @@ class Prepared(NamedTuple):
     test: TestSet
 
 
-@partial(jax.jit, static_argnames=("shape", "architecture", "protocol", "link", "simple"))
+@partial(
+    jax.jit,
+    static_argnames=("shape", "architecture", "protocol", "link", "simple"),
+    compiler_options=FASTER_COMPILATION,
+)
 def prepare(
     of_task: tuple[Key[Array, ""], Key[Array, ""]],
     init_key: Key[Array, ""],

@@ -18,9 +18,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, Int, Key
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
-from genscope.random import stream
+from genscope.random import stream, words
 from genscope.tasks._base import AbstractTask
 from genscope.tasks.links import AbstractLink, draw_link
 from genscope.tasks.token_encoding import default_encoding_dim, rademacher_encoding
@@ -28,6 +29,7 @@ from genscope.tasks.token_encoding import encoding_correlation as encoding_corre
 from genscope.tasks.token_encoding import encoding_gap as encoding_gap
 
 Scale = Literal["none", "sqrt_d_over_q"]
+_BLOCK = 2048  # numbers that are drawn at a time: they stay in the fastest cache
 
 
 class TokenRegression(AbstractTask):
@@ -120,12 +122,10 @@ class TokenRegression(AbstractTask):
         """Independent prompts as tokens and positions."""
         n, d, q = self.context_length, self.dim, self.sparsity
         rows = 1 if self.shared_positions else n
-        normals = size * n * d
-        # One flat draw for both: each further one costs a quarter of a second of compilation.
         count = q if self.replace else n
-        drawn = _signed_uniform(key, normals + size * rows * count)
-        x = math.sqrt(2) * jax.lax.erf_inv(drawn[:normals]).reshape(size, n, d)
-        marks = (drawn[normals:].reshape(size, rows, count) + 1) / 2
+        normals, uniforms = _numbers(key, size * n * d, size * rows * count)
+        x = normals.reshape(size, n, d)
+        marks = (uniforms.reshape(size, rows, count) + 1) / 2
         t = jnp.broadcast_to(self._positions(marks), (size, n, q))
         return (x if self.real is None else jnp.where(self.real[None, :, None], x, 0)), t
 
@@ -171,7 +171,23 @@ class TokenRegression(AbstractTask):
         return self.encode(*self.split(prompt))
 
 
-def _signed_uniform(key: Key[Array, ""], size: int) -> Float[Array, " size"]:
-    r"""Uniform on $(-1,1)$: the inverse error function, times $\sqrt2$, makes it normal."""
-    kind = jnp.zeros(()).dtype
-    return jr.uniform(key, (size,), minval=jnp.nextafter(jnp.array(-1, kind), jnp.array(0, kind)), maxval=1)
+def _numbers(key: Key[Array, ""], normals: int, uniforms: int) -> tuple[Float[Array, " a"], Float[Array, " b"]]:
+    r"""Standard normal numbers, and others uniform on $(-1,1)$, from one stream."""
+    if jnp.zeros(()).dtype == jnp.float64:
+        drawn = jr.uniform(key, (normals + uniforms,), minval=math.nextafter(-1, 0), maxval=1)
+        return math.sqrt(2) * jax.lax.erf_inv(drawn[:normals]), drawn[normals:]
+    block = min(normals, _BLOCK)
+    # A loop, because XLA computes whatever is not kept in memory again, number by number, for each of its readers.
+    drawn = jax.lax.map(
+        lambda start: math.sqrt(2) * jax.lax.erf_inv(_signed_uniform(key, block, start)),
+        jnp.arange(0, normals, block, dtype="uint32"),
+    )
+    return drawn.reshape(-1)[:normals], _signed_uniform(key, uniforms, normals)
+
+
+def _signed_uniform(key: Key[Array, ""], size: int, start: UInt32[Array, ""] | int) -> Float[Array, " size"]:
+    r"""Uniform on $(-1,1)$, as by `jax.random.uniform`: the inverse error function, times $\sqrt2$, makes it normal."""
+    mantissa = words(key, size, start) >> jnp.uint32(9)
+    unit = jax.lax.bitcast_convert_type(mantissa | jnp.uint32(0x3F800000), jnp.float32) - jnp.float32(1)
+    least = np.nextafter(np.float32(-1), np.float32(0))
+    return jnp.maximum(unit * (np.float32(1) - least) + least, least)

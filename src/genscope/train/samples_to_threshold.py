@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
 from genscope.tasks import AbstractTask, Batch
@@ -22,6 +23,8 @@ from genscope.train.fit import updated
 from genscope.train.screen import MARGIN, screened
 
 Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a task on each example of a batch
+FASTER_COMPILATION = {"xla_cpu_use_fusion_emitters": False}  # half the time on CPUs, and programs as fast
+FEW = 2**15  # parameters: they and their averages fit the second cache
 SEE_ALL = 1e30  # a margin that no excess overcomes
 
 
@@ -57,43 +60,57 @@ def optimizer(weight_decay: Float[Array, ""] | float) -> optax.GradientTransform
     )
 
 
-def train_steps(model, state, steps: Array, draw, losses: Losses, task, rate: Array, weight_decay: Array):
-    """One AdamW step for each number in `steps`, on the batch `draw(number)`; the losses come before each step."""
+def train_steps(model, state, steps: Any, draw, losses: Losses, task, rate: Array, weight_decay: Array):
+    """One AdamW step for each row of `steps`, on the batch `draw(row)`; the losses come before each step."""
     trained, fixed = eqx.partition(model, eqx.is_inexact_array)
+    trained, restore = _together(trained)
 
-    def step(carry, number):
+    def step(carry, row):
         trained, state = carry
-        batch = draw(number)
+        batch = draw(row)
         value, gradient = jax.value_and_grad(
-            lambda trained: jnp.mean(losses(eqx.combine(trained, fixed), task, batch))
+            lambda trained: jnp.mean(losses(eqx.combine(restore(trained), fixed), task, batch))
         )(trained)
         return updated(trained, state, gradient, optimizer=optimizer(weight_decay), rate=rate), value
 
     (trained, state), values = jax.lax.scan(step, (trained, state), steps)
-    return eqx.combine(trained, fixed), state, values
+    return eqx.combine(restore(trained), fixed), state, values
+
+
+def _together(trained: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Few parameters as one vector, with the way back: AdamW is then three loops, not three for each array.
+
+    Of many parameters the copies would cost more than the loops.
+    """
+    if sum(leaf.size for leaf in jax.tree.leaves(trained)) > FEW:
+        return trained, lambda trained: trained
+    return ravel_pytree(trained)
 
 
 def initial_state(model: eqx.Module) -> Any:
     """The optimizer's state before the first step."""
-    return optimizer(0.0).init(eqx.filter(model, eqx.is_inexact_array))  # pyright: ignore[reportArgumentType]  # a pytree
+    return optimizer(0.0).init(_together(eqx.filter(model, eqx.is_inexact_array))[0])
 
 
-@eqx.filter_jit
+@eqx.filter_jit(compiler_options=FASTER_COMPILATION)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
 def begin(model: Any) -> Any:
     """A copy of a model, since the chunks of a run give their buffers away, and the optimizer's first state."""
     return jax.tree.map(jnp.copy, model), initial_state(model)
 
 
-@eqx.filter_jit(donate="all-except-first")
+@eqx.filter_jit(donate="all-except-first", compiler_options=FASTER_COMPILATION)  # pyright: ignore[reportCallIssue]
 def _advance(fixed, model, state) -> Any:
     """`every` steps, then a check."""
     task, key, test, first, numbers, losses, batch_size, every, chunk = fixed
     rate, weight_decay, threshold, margin = numbers
 
-    def draw(number):
-        return task.sample(jr.fold_in(key, number), batch_size)
+    def labelled(x):  # with its inputs, as `task.sample`
+        return Batch(x, jax.vmap(task.target)(x))
 
-    model, state, values = train_steps(model, state, first + jnp.arange(every), draw, losses, task, rate, weight_decay)
+    # All inputs before the first step: inside of it XLA would draw them again for each of their readers.
+    keys = jax.vmap(lambda number: jr.fold_in(key, number))(first + jnp.arange(every))
+    inputs = jax.lax.map(lambda key: task.inputs(key, batch_size), keys)
+    model, state, values = train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
 
     def chunk_losses(start):
         part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)

@@ -1,0 +1,27 @@
+"""Words are those of JAX's own generator, from wherever they begin."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.random import biased_bits, words
+
+
+@pytest.mark.parametrize(("size", "start"), [(1, 0), (1000, 0), (7, 990), (0, 5)])
+def test_words_are_those_of_jax(size, start):
+    key = jr.key(11)
+    expected = jr.bits(key, (1000,), "uint32")[start : start + size]
+    np.testing.assert_array_equal(words(key, size, start), expected)
+    np.testing.assert_array_equal(jax.jit(words, static_argnums=1)(key, size, jnp.uint32(start)), expected)
+
+
+def test_another_key_gives_other_words():
+    """Of 1,000 pairs of words one is equal with probability 2.3e-7."""
+    assert not np.any(np.asarray(words(jr.key(0), 1000)) == np.asarray(words(jr.key(1), 1000)))
+
+
+def test_a_probability_beyond_one_is_refused():
+    with pytest.raises(ValueError, match="Give a number in that range"):
+        biased_bits(jr.key(0), (3,), 1.5)
