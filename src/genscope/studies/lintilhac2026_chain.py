@@ -221,7 +221,7 @@ STUDY = Study(
     source="lintilhac2026, Section 3",
     trial=trial,
     trial_cost=8.0,
-    points=_points([8, 12, 16, 20]),
+    points=_points([8, 12, 16]),
     seeds=3,
     budgets={
         "quick": Plan(_points([8, 12], ["half"])),
