@@ -56,6 +56,10 @@ def test_mistakes_are_underlined_where_they_are(visit):
     expect(message).to_contain_text("Write an operand here")
     field.fill("𝕏 & x0")  # one character for people, two for JavaScript
     expect(page.locator("mark")).to_have_text("𝕏")
+    field.fill("x0 & " + " & ".join(["x1"] * 3000))  # too long for a query; behind the # it survives a reload
+    expect(page.locator("#degree")).to_have_text("2")
+    page.reload()
+    expect(page.locator("#degree")).to_have_text("2")
     field.fill("x0 & x1")
     expect(message).to_contain_text("Up to 16 variables")
     expect(field).not_to_have_attribute("aria-invalid", "true")

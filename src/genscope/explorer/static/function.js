@@ -1,5 +1,5 @@
 // The room Function: as you type, what the spectrum says; a click in the truth table makes a new expression.
-import { arrows, ask, debounce, draw, element, latest, number, say, state } from "./room.js";
+import { address, arrows, ask, debounce, draw, element, latest, number, say, state } from "./room.js";
 import { underlined } from "./expression.js";
 
 const find = (id) => document.getElementById(id);
@@ -10,7 +10,7 @@ const chosen = () => values.find((radio) => radio.checked).value;
 const update = latest(async (signal) => {
   const expression = field.text();
   state.write({ expression, values: chosen() === "bits" ? "" : chosen() });
-  find("build").href = `/construction?${new URLSearchParams({ expression })}`;
+  find("build").href = address("/construction", { expression });
   find("found").classList.add("waiting");
   try {
     show(await ask("function", "analyse", { expression, values: chosen() }, signal));

@@ -59,13 +59,18 @@ export function debounce(work, milliseconds) {
   };
 }
 
+const LONGEST_QUERY = 4000; // characters; what is longer stays behind the #, which no server sees and none refuses
+
+/** The address of a page with a state in it; what is empty is left out. */
+export function address(path, values) {
+  const query = String(new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value != null)));
+  return query ? `${path}${query.length > LONGEST_QUERY ? "#" : "?"}${query}` : path;
+}
+
 /** The state of the page in its address: a link reproduces the view. */
 export const state = {
-  read: () => Object.fromEntries(new URLSearchParams(location.search)),
-  write(values) {
-    const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== "" && value != null));
-    history.replaceState(null, "", query.size ? `?${query}` : location.pathname);
-  },
+  read: () => Object.fromEntries(new URLSearchParams(location.search || location.hash.slice(1))),
+  write: (values) => history.replaceState(null, "", address(location.pathname, values)),
 };
 
 /** An element with attributes and children; texts are texts, never HTML. */
