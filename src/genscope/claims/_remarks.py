@@ -36,7 +36,7 @@ REMARKS = {
         *("lintilhac2026", 17),
     ),
     "C5": Remark(
-        "The change of the trace is not the remainder that the PAC-Bayes bound needs, which is shown beside.",
+        "The change of the trace is not the remainder that the PAC-Bayes bound needs; that one is shown beside.",
         *("lintilhac2026", 11),
     ),
     "C6": Remark(
