@@ -9,9 +9,11 @@ The text and the code differ in fourteen places; each is a setting of `Protocol`
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -262,23 +264,21 @@ def measure(
     Link and encodings follow from `draw` alone where the protocol shares them among runs.
     """
     task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
-    shape = shape_of(architecture, context_length, sparsity, share_up_to)
-    prepared = prepare(
+    begin = partial(
+        prepare,
         task_keys(task_key, context_length),
         stream(key, "init"),
         stream(key, "test"),
         jnp.int32(context_length),
         jnp.int32(default_encoding_dim(context_length)),
-        shape=shape,
+        shape=shape_of(architecture, context_length, sparsity, share_up_to),
         architecture=architecture,
         protocol=protocol,
         link=link,
         simple=simple,
     )
-    run = samples_to_threshold(
-        prepared.model,
-        prepared.task,
-        prepared.test,
+    train = partial(
+        samples_to_threshold,
         key=stream(key, "data"),
         losses=losses,
         threshold=threshold,
@@ -286,10 +286,34 @@ def measure(
         weight_decay=protocol.weight_decay,
         batch_size=BATCH,
         every=every,
-        budget=protocol.budget,
         exact=exact,
     )
+    if begin.keywords["shape"].padded:
+        compile_once((*begin.keywords.items(), losses, every), begin, partial(train, budget=BATCH * every))
+    prepared = begin()
+    run = train(prepared.model, prepared.task, prepared.test, budget=protocol.budget)
     return record(run, prepared.task, context_length, protocol)
+
+
+_COMPILED: set[Hashable] = set()
+_COMPILING = Lock()
+
+
+def compile_once(programs: Hashable, begin: partial[Prepared], train: Callable[..., Any]) -> None:
+    """Compile both programs of a run at the same time, while other workers with the same programs wait for them.
+
+    Each would compile its own otherwise; training is compiled by a few steps on zeros.
+    """
+    with _COMPILING:
+        if programs in _COMPILED:
+            return
+        shapes = prepare.eval_shape(*begin.args, **begin.keywords)
+        empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+        with ThreadPoolExecutor(1) as beside:
+            trained = beside.submit(train, empty.model, empty.task, empty.test)
+            begin()
+            trained.result()
+        _COMPILED.add(programs)
 
 
 def record(run: SamplesToThreshold, task: TokenRegression, context_length: int, protocol: Protocol) -> dict[str, Any]:

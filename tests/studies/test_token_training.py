@@ -1,0 +1,49 @@
+"""The programs of a run are compiled once in a process, whichever worker comes first."""
+
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+
+from genscope.studies._token_training import CODE, Shape, compile_once, prepare, task_keys
+
+BEGIN = partial(
+    prepare,
+    task_keys(jr.key(0), 2),
+    jr.key(1),
+    jr.key(2),
+    jnp.int32(2),
+    jnp.int32(3),
+    shape=Shape(3, 5, 1, True),
+    architecture="transformer",
+    protocol=dataclasses.replace(CODE, test_size=10),
+    link="linear",
+    simple=False,
+)
+
+
+def test_workers_wait_for_the_first_that_compiles():
+    """Training is compiled on empty arrays of the right shapes, once."""
+    seen = []
+
+    def train(model, task, test):
+        seen.append((model.w_in.shape, task.encoding.shape, test.examples.x.shape))
+
+    with ThreadPoolExecutor(2) as workers:
+        list(workers.map(lambda _: compile_once("once", BEGIN, train), range(4)))
+    prepared = BEGIN()
+    assert seen == [(prepared.model.w_in.shape, prepared.task.encoding.shape, prepared.test.examples.x.shape)]
+
+
+def test_a_compilation_that_fails_is_tried_again():
+    def fail(model, task, test):
+        raise RuntimeError("out of memory")
+
+    tried = []
+    with pytest.raises(RuntimeError, match="out of memory"):
+        compile_once("again", BEGIN, fail)
+    compile_once("again", BEGIN, lambda *run: tried.append(run))
+    assert len(tried) == 1
