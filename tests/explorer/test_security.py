@@ -1,6 +1,7 @@
 """Other sites, other names and other programs' manners: what may not reach the explorer."""
 
 import concurrent.futures
+import contextlib
 import json
 import socket
 import time
@@ -217,6 +218,21 @@ class TestSlowClients:
             connection.sendall(whole[:20])
             while connection.recv(65536):  # until the server closes: well before IDLE_SECONDS
                 pass
+
+    def test_an_answer_that_nobody_takes_is_given_up(self, server, client, monkeypatch):
+        monkeypatch.setattr(server_module, "TAKE_SECONDS", 0.3)
+        plotly = client.get("/function").text.partition('data-plotly="')[2].partition('"')[0]
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(20)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(f"GET {plotly} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+            time.sleep(2)
+            size = 0
+            with contextlib.suppress(ConnectionResetError):
+                while part := connection.recv(65536):
+                    size += len(part)
+        assert size < 4_000_000  # of nearly five
 
     def test_a_body_that_does_not_come_is_given_up(self, server, client, monkeypatch):
         monkeypatch.setattr(app, "BODY_SECONDS", 0.3)

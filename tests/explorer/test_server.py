@@ -8,11 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+import webbrowser
 
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 
+from genscope.explorer import serve
 from genscope.explorer.function_room import GALLERY
 from tests.cli.program import invoke
 from tests.explorer.visiting import entered
@@ -34,6 +37,15 @@ def test_it_starts_prints_its_address_and_ends_quietly(launch, tmp_path):
     assert "Traceback" not in err
     assert "ended" in err
     assert list(tmp_path.iterdir()) == []  # looking makes no store
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_it_opens_the_browser_unless_told_not_to(monkeypatch, wanted):
+    opened, told, done = [], [], threading.Event()
+    monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), done.set()))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: done.wait(30) if wanted else None)
+    serve("sqlite:///none.db", browser=wanted, tell=told.append)
+    assert opened == (told if wanted else [])
 
 
 def test_it_is_ready_without_jax():

@@ -2,8 +2,8 @@
 
 Source: product.md, Sections 8 and 9.
 Departures: None.
-Guarantee: it listens on 127.0.0.1 only. A connection that has not sent the head of a request within `HEAD_SECONDS` is
-closed, so that slow clients hold nothing but a socket for that long.
+Guarantee: it listens on 127.0.0.1 only. A connection that has not sent the head of a request within `HEAD_SECONDS`, or
+not taken any of its answer within `TAKE_SECONDS`, is closed: slow clients hold a socket for so long, and no more.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from genscope.explorer.work import Desk
 
 ADDRESS = "127.0.0.1"
 HEAD_SECONDS = 10.0  # for the head of a request
+TAKE_SECONDS = 30.0  # for the next part of an answer
 IDLE_SECONDS = 30  # that a connection is kept for the next request
 
 
@@ -81,29 +82,35 @@ def _listen(port: int) -> socket.socket:
 
 
 class _Impatient(H11Protocol):
-    """Uvicorn's protocol, which by itself waits for ever for the end of a request's head."""
+    """Uvicorn's protocol, which by itself waits for ever for the end of a head, and for a client to read."""
 
-    _patience: asyncio.TimerHandle | None = None
+    _head: asyncio.TimerHandle | None = None
+    _take: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
-        self._wait_for_head()
+        self._head = self.loop.call_later(HEAD_SECONDS, transport.close)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
-        elif self._patience is None:  # the first part of a later head
-            self._wait_for_head()
+            self._head = _stopped(self._head)
+        elif self._head is None:  # the first part of a later head
+            self._head = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._take = self.loop.call_later(TAKE_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._take = _stopped(self._take)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        self._head, self._take = _stopped(self._head), _stopped(self._take)
         super().connection_lost(exc)
 
-    def _wait_for_head(self) -> None:
-        self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
-    def _stop_waiting(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+def _stopped(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
