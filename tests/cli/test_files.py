@@ -31,7 +31,7 @@ def test_export_to_csv_writes_lists_as_json(stored, call, directory):
     ("arguments", "said"),
     [
         (["nothing"], "it holds toy. Choose one of these"),
-        (["toy", "--out", "."], "a directory: they go to a file"),
+        (["toy", "--out", "."], "a directory: it goes to a file"),
         (["toy", "--out", "no/where.csv"], "there is no directory no"),
         (["toy", "--store", "sqlite:///absent.db"], "does not exist"),
     ],
