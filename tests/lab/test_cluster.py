@@ -42,7 +42,7 @@ def store(tmp_path):
         yield store
 
 
-@pytest.mark.parametrize("study", [toys.fixed, toys.search, toys.stacked], ids=lambda study: study.name)
+@pytest.mark.parametrize("study", [toys.search, toys.stacked], ids=lambda study: study.name)
 def test_a_cluster_computes_what_threads_compute(study, address, store, tmp_path):
     def rows(store):
         return store.frame(study.name).drop("seconds", "compile_seconds", "finished", "provenance")

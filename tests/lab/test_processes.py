@@ -1,8 +1,6 @@
 """Worker processes: a pretended one for how they end, real ones for what they compute."""
 
-import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -15,8 +13,6 @@ from genscope.lab import Processes, Store, orders, processes, run
 from genscope.lab.design import batches
 from genscope.lab.processes import Worker
 from tests.lab import hazards, toys
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX systems")
 
@@ -125,7 +121,7 @@ def rows(store, study):
     return store.frame(study.name).drop("seconds", "compile_seconds", "finished", "provenance")
 
 
-@pytest.mark.parametrize("study", [toys.fixed, toys.stacked, toys.search], ids=lambda study: study.name)
+@pytest.mark.parametrize("study", [toys.fixed, toys.stacked], ids=lambda study: study.name)
 def test_processes_compute_what_threads_compute(study, pool, tmp_path):
     with Store(f"sqlite:///{tmp_path}/here.db") as here, Store(f"sqlite:///{tmp_path}/there.db") as there:
         run(study, store=here)
@@ -150,19 +146,6 @@ def test_what_goes_wrong_is_stored_and_the_study_goes_on(url):
         assert "RuntimeError: a trial fell over" in frame["error"][6]
         assert repr(frame["number"].to_list()) == "[nan, nan, None, None, 0.5, 0.5, None, None]"
         assert run(study, store=store, pool=pool, where={"kind": ["raises"]}, retry_failed=True).computed == 2
-
-
-def test_a_worker_ends_with_who_started_it(launch):
-    worker = launch(*processes.COMMAND, stdin=-1, cwd=ROOT)
-    hanging = orders.order(orders.heading(hazards.study), hazards.study.trials({"kind": "hangs"}, [0]))
-    worker.stdin.write(f'{{"core": null, "path": null}}\n{json.dumps(hanging)}\n')
-    worker.stdin.flush()
-    assert "ready" in worker.stdout.readline()
-    worker.send_signal(signal.SIGINT)  # Ctrl-C is not for workers
-    time.sleep(0.2)
-    assert worker.poll() is None
-    worker.stdin.close()
-    assert worker.wait(60) == 0
 
 
 # Requests that make no sense
