@@ -245,7 +245,7 @@ def test_downloads_have_limits_and_known_kinds(url, monkeypatch):
     with pytest.raises(ValueError, match="one of csv, parquet"):
         studies_room.download(url, {"study": "plain", "format": "pickle"})
     monkeypatch.setattr(studies_room, "OFFERED", 10)
-    with pytest.raises(ValueError, match="Use genscope export plain"):
+    with pytest.raises(ValueError, match="use genscope export plain"):
         studies_room.download(url, {"study": "plain", "format": "csv"})
 
 

@@ -5,14 +5,16 @@ Departures: None.
 Guarantee: exact counts; a rate is what arrived between looks at the store over the last minute.
 """
 
+import json
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from genscope.lab import Store, browsing
+from genscope.lab import Store
 
 WINDOW = 60.0  # seconds over which a rate is taken
+_SEEDS = 2**31  # more than any search uses
 COUNTED = 100_000  # trials of a study up to which its points are counted anew at every look
 
 
@@ -45,11 +47,12 @@ def plans(store: Store, manifest: Mapping[str, Any], total: int) -> list[dict[st
         each = search["trials"] if search else plan["seeds"]
         facts = {"budget": budget, "planned": len(plan["points"]) * each, "exact": not search, "stored": None}
         if total <= COUNTED:
-            seeds = None if search else plan["seeds"]
+            seeds = range(_SEEDS if search else plan["seeds"])
             axes = sorted(plan["points"][0]) if plan["points"] else []
             wanted = {tuple(point.get(axis) for axis in axes) for point in plan["points"]}
-            tallies = browsing.by_point(store, manifest["name"], manifest["revision"], seeds)
-            inside = (number for point, number in tallies if tuple(point.get(axis) for axis in axes) in wanted)
+            tallies = store.stored_seeds(manifest["name"], manifest["revision"], seeds).items()
+            points = ((json.loads(text), number) for text, number in tallies)
+            inside = (number for point, number in points if tuple(point.get(axis) for axis in axes) in wanted)
             facts["stored"] = min(sum(inside), facts["planned"])
         found.append(facts)
     return found

@@ -20,7 +20,7 @@ from genscope.lab.values import flat
 
 PAGE = 50  # trials in a table
 DRAWN = 200_000  # trials of a study up to which its figures are drawn
-OFFERED = 1_000_000  # trials of a study up to which its rows can be downloaded
+OFFERED = 300_000  # trials of one download
 _NAME, _FILTER = 200, 2000  # characters
 _KEPT = 16  # accounts of studies that are kept for the next visitor
 
@@ -110,8 +110,10 @@ def progress(url: str, ask: Ask) -> dict[str, Any]:
     with _reading(url) as store:
         manifest = _manifest(store, ask)
         counts = store.counts()[manifest["name"]]
-        finished = browsing.last_finished(store, manifest["name"], manifest["revision"])
-        plans = _progress.plans(store, manifest, sum(counts.values()))
+        total = sum(counts.values())
+        few = total <= _progress.COUNTED
+        finished = browsing.last_finished(store, manifest["name"], manifest["revision"]) if few else None
+        plans = _progress.plans(store, manifest, total)
     return {**counts, "finished": finished, "plans": plans}
 
 
@@ -147,7 +149,7 @@ def _account(url: str, name: str, revision: int, ok: int, failed: int) -> dict[s
 def trials(url: str, ask: Ask) -> dict[str, Any]:
     """A page of the trials that a filter leaves."""
     with _reading(url) as store:
-        chosen, _ = _chosen(store, ask)
+        chosen = _chosen(store, ask)
         order = asking.text(ask, "order", longest=_NAME, default="id")
         first = asking.whole(ask, "first", least=0, most=10**9, default=0)
         total = chosen.count(store)
@@ -204,18 +206,15 @@ def download(url: str, ask: Ask) -> Download:
     """The trials that a filter leaves, as genscope export would write them."""
     kind = asking.choice(ask, "format", ["csv", "parquet"])
     with _reading(url) as store:
-        chosen, total = _chosen(store, ask)
+        chosen = _chosen(store, ask)
+        total = chosen.count(store)
         if total > OFFERED:
             raise ValueError(
-                f"{chosen.study} has {total:,} trials: a browser is offered up to {OFFERED:,}. "
-                f"Use genscope export {chosen.study}."
+                f"these are {total:,} trials: a browser is offered up to {OFFERED:,}. "
+                f"Filter them, or use genscope export {chosen.study}."
             )
-        frame = store.frame(chosen.study, chosen.revision)
         work.check()
-        if chosen.conditions:
-            import polars as pl
-
-            frame = frame.filter(pl.col("id").is_in(chosen.ids(store)))
+        frame = chosen.frame(store)
     file = io.BytesIO()
     if kind == "csv":
         flat(frame).write_csv(file)
@@ -225,12 +224,11 @@ def download(url: str, ask: Ask) -> Download:
     return Download(f"{chosen.study}.{kind}", media, file.getvalue())
 
 
-def _chosen(store: Store, ask: Ask) -> tuple[browsing.Trials, int]:
-    """The trials that a filter leaves, and how many the study has in all."""
+def _chosen(store: Store, ask: Ask) -> browsing.Trials:
+    """The trials that a filter leaves."""
     manifest = _manifest(store, ask)
     every = browsing.trials(store, manifest["name"], manifest["axes"], manifest["revision"])
-    total = sum(store.counts()[manifest["name"]].values())
-    return every.where(asking.text(ask, "filter", longest=_FILTER, default="")), total
+    return every.where(asking.text(ask, "filter", longest=_FILTER, default=""))
 
 
 def _manifest(store: Store, ask: Ask) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import polars as pl
 import sqlalchemy as sa
 
 from genscope.lab import database, values
@@ -72,32 +73,29 @@ class Trials:
     def count(self, store: Store) -> int:
         """How many there are."""
         with store._read() as connection:
-            clauses = self._clauses(connection)
-            return connection.scalar(sa.select(sa.func.count()).select_from(TRIAL).where(*clauses)) or 0
+            query = sa.select(sa.func.count()).select_from(TRIAL).where(*self._clauses(store))
+            return connection.scalar(query) or 0
 
     def page(self, store: Store, *, order: str, descending: bool, first: int, size: int) -> list[dict[str, Any]]:
         """Some of them in an order, each as a flat dictionary."""
         column = known(order, self.columns)
         with store._read() as connection:
-            key = _expression(connection, column)
+            key = _expression(store._engine.dialect.name, column)
             ordered = (key.desc() if descending else key.asc()).nulls_last()
             query = (
-                sa.select(TRIAL)
-                .where(*self._clauses(connection))
-                .order_by(ordered, TRIAL.c.id)
-                .offset(first)
-                .limit(size)
+                sa.select(TRIAL).where(*self._clauses(store)).order_by(ordered, TRIAL.c.id).offset(first).limit(size)
             )
             return [_flat(row) for row in connection.execute(query).mappings()]
 
-    def ids(self, store: Store) -> list[str]:
-        """The identities of all of them."""
-        with store._read() as connection:
-            return list(connection.scalars(sa.select(TRIAL.c.id).where(*self._clauses(connection))))
+    def frame(self, store: Store) -> pl.DataFrame:
+        """All of them as `Store.frame` has them."""
+        return store.frame(self.study, self.revision, where=self._conditions(store))
 
-    def _clauses(self, connection: sa.Connection) -> list[Any]:
-        chosen = [TRIAL.c.study == self.study, TRIAL.c.revision == self.revision]
-        return chosen + [_clause(connection, condition) for condition in self.conditions]
+    def _clauses(self, store: Store) -> list[Any]:
+        return [TRIAL.c.study == self.study, TRIAL.c.revision == self.revision, *self._conditions(store)]
+
+    def _conditions(self, store: Store) -> list[Any]:
+        return [_clause(store._engine.dialect.name, condition) for condition in self.conditions]
 
 
 def trials(store: Store, study: str, axes: Sequence[str], revision: int) -> Trials:
@@ -125,16 +123,6 @@ def last_finished(store: Store, study: str, revision: int) -> float | None:
     with store._read() as connection:
         chosen = sa.select(sa.func.max(TRIAL.c.finished)).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
         return connection.scalar(chosen)
-
-
-def by_point(store: Store, study: str, revision: int, seeds: int | None = None) -> list[tuple[dict[str, Any], int]]:
-    """The points of a study with their numbers of trials, of the first `seeds` seeds if these are given."""
-    chosen = [TRIAL.c.study == study, TRIAL.c.revision == revision]
-    if seeds is not None:
-        chosen.append(TRIAL.c.seed < seeds)
-    with store._read() as connection:
-        rows = connection.execute(sa.select(TRIAL.c.point, sa.func.count()).where(*chosen).group_by(TRIAL.c.point))
-        return [(values.decode(point), number) for point, number in rows]
 
 
 def holders(store: Store) -> list[tuple[str, int, int]]:
@@ -207,18 +195,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _expression(connection: sa.Connection, column: Column) -> Any:
+def _expression(dialect: str, column: Column) -> Any:
     """A column as SQL; SQLite reads JSON from text, PostgreSQL after a cast."""
     if column.place == "row":
         return TRIAL.c[column.name]
     text = TRIAL.c[column.place]
-    json = sa.cast(text, sa.JSON) if connection.dialect.name == "postgresql" else sa.type_coerce(text, sa.JSON)
+    json = sa.cast(text, sa.JSON) if dialect == "postgresql" else sa.type_coerce(text, sa.JSON)
     part = json[column.name]
     return {"number": part.as_float, "flag": part.as_boolean, "text": part.as_string}[column.kind]()
 
 
-def _clause(connection: sa.Connection, condition: Condition) -> Any:
-    found, value = _expression(connection, condition.column), condition.value
+def _clause(dialect: str, condition: Condition) -> Any:
+    found, value = _expression(dialect, condition.column), condition.value
     match condition.operator:
         case "=":
             return found == value

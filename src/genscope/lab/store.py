@@ -224,17 +224,20 @@ class Store:
         return removed
 
     @patient
-    def frame(self, study: str, revision: int | None = None) -> pl.DataFrame:
+    def frame(
+        self, study: str, revision: int | None = None, *, where: Sequence[sa.ColumnElement[bool]] = ()
+    ) -> pl.DataFrame:
         """One flat row per finished trial of a study, ordered by point and seed.
 
         Axes, `seed`, measured values (null where a trial failed), then `status`, `error`, `seconds`, ...; without
-        `revision`, the one that ran last, since numbers of different revisions do not belong together.
+        `revision`, the one that ran last, since numbers of different revisions do not belong together. `where` keeps
+        the rows of `schema.TRIAL` that meet all of its conditions (`lab.browsing` makes them).
         """
         names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
         with self._read() as connection:
             revision = self._revision(connection, study) if revision is None else revision
             chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
-                TRIAL.c.study == study, TRIAL.c.revision == revision
+                TRIAL.c.study == study, TRIAL.c.revision == revision, *where
             )
             rows = _plain_rows(connection, chosen)
         *fixed, points, results = zip(*rows, strict=True) if rows else [()] * (len(names) + 2)
