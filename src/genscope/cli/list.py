@@ -5,6 +5,7 @@ Departures: None.
 Guarantee: exact without a search; the trials of a search are those that are known by now.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import genscope
@@ -26,14 +27,14 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     from genscope.cli._output import print_json, print_table
     from genscope.lab.study import BUDGETS
 
-    opened = find_store(store)
-    facts = {
-        "store": store if opened is None else opened.url,
-        "studies": _studies(opened),
-        "claims": _claims(opened),
-        "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
-        "bounds": _bounds(),
-    }
+    with find_store(store) or nullcontext() as opened:
+        facts = {
+            "store": store if opened is None else opened.url,
+            "studies": _studies(opened),
+            "claims": _claims(opened),
+            "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
+            "bounds": _bounds(),
+        }
     if as_json:
         print_json(facts)
         return

@@ -6,6 +6,7 @@ Guarantee: what is stored already is not computed again.
 """
 
 import shlex
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import Annotated
 
@@ -77,7 +78,8 @@ def run(
         raise ValueError("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
     with computing(workers, cluster, time_limit) as pool:
         if dry_run:
-            plan = expected(chosen, request, find_store(store), threads=None if pool is None else pool.slots())
+            with find_store(store) or nullcontext() as known:
+                plan = expected(chosen, request, known, threads=None if pool is None else pool.slots())
             print_json(plan) if as_json else tell_plan(plan)
             return
         with Store(store) as opened:
