@@ -48,7 +48,10 @@ def test_every_claim_is_decided_stored_and_shown(table, call, directory):
     assert said == ["T10 undecided: statement of T10", "T2 fails: statement of T2", "T1 holds: statement of T1"]
     assert result.stderr.count("toy: 1 of 1 trials") == 1  # the study that two claims rest on runs once
     assert "statement of T1" in result.stdout
-    assert "departs - departure of T10" in " ".join(result.stdout.split())
+    words = " ".join(result.stdout.split())
+    assert "departs - departure of T10" in words
+    assert "by - none" in words
+    assert "1 hold, 1 fail, 1 are undecided at this budget." in words
     assert "report.html" in result.stdout
     assert "statement of T10" in (directory / "report.html").read_text()
     with Store("sqlite:///genscope.db", read_only=True) as store:

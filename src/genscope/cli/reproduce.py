@@ -6,6 +6,7 @@ Guarantee: a claim that fails is a result: the status is 0 unless `--strict`, or
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,6 +63,8 @@ def reproduce(
         print_json(facts)
     else:
         print_table("Claims", ["id", "verdict", "claim", "source"], _rows(facts["claims"]))
+        found = Counter(verdict["verdict"] for verdict in facts["claims"])
+        typer.echo(f"{found['holds']} hold, {found['fails']} fail, {found['undecided']} are undecided at this budget.")
         typer.echo(f"The report is in {facts['report']}; the results are in {facts['store']}.")
     for name, reason in facts["broken"].items():
         complain(f"{name} has no verdict: {reason}")
@@ -70,7 +73,7 @@ def reproduce(
 
 
 def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
-    """Each claim with its verdict; under it its parts with their numbers, departures, and what speaks against."""
+    """Each claim with its verdict; under it its parts with their numbers, rule, departures, and what speaks against."""
     from genscope.report import words
 
     for verdict in verdicts:
@@ -78,6 +81,7 @@ def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
         for part in verdict["parts"]:
             numbers = "; ".join(f"{name}: {words.value(value)}" for name, value in part["numbers"].items())
             yield ["", part["decision"], f"- {part['statement']}{f' ({numbers})' if numbers else ''}", ""]
+        yield ["", "by", f"- {verdict['rule']}", ""]
         if verdict["departures"]:
             yield ["", "departs", f"- {'; '.join(verdict['departures'])}", ""]
         if remark := verdict["remark"]:
