@@ -4,8 +4,10 @@ Peer: one run after the other on all cores, fresh batches of 64, an evaluation o
 Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
 of its own, because a warm one would have nothing to compile. The peer's evaluations are as many as its steps ask for;
 since it converges like ours, its time is its measured seconds per step and per evaluation, times the steps that our
-runs took (`--full` trains it to the end instead). The step is measured against the arithmetic limit: the multiply-adds
-of the network as it is defined, and those that its shortcut does, at the rate of large matrix products.
+runs took (`--full` trains it to the end instead). Both are given in seconds and in seconds of the processors: on a busy
+machine only the latter mean something, and only with one core for both (`taskset -c 0`). The step is measured against
+the arithmetic limit: the multiply-adds of the network as it is defined, and those that its shortcut does, at the rate
+of large matrix products.
 """
 
 import json
@@ -13,9 +15,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks._timing import best_seconds, show
 
@@ -23,13 +25,28 @@ LENGTHS = (2, 4, 6, 8, 10, 12)
 CORES = len(os.sched_getaffinity(0))
 DIM, BATCH, TEST, EVERY = 10, 64, 5000, 10
 REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
-# The recurrent curves take minutes: their ratio is measured at two lengths with one run each.
+# The recurrent curves take minutes: their ratio is measured at two short lengths with one run each.
 CURVES: dict[str, tuple[Sequence[int], int]] = {
     "transformer": (LENGTHS, 5),
     "ffn": (LENGTHS, 5),
-    "gru": ((4, 8), 1),
-    "rnn": ((4, 8), 1),
+    "gru": ((4, 6), 1),
+    "rnn": ((4, 6), 1),
 }
+
+
+class Seconds(NamedTuple):
+    """By the clock on the wall, and of the processors."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> "Seconds":
+        """Both clocks."""
+        return cls(time.perf_counter(), time.process_time())
+
+    def __sub__(self, start: "Seconds") -> "Seconds":
+        return Seconds(self.wall - start.wall, self.cpu - start.cpu)
 
 
 def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
@@ -47,12 +64,13 @@ def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str,
         return list(pool.map(one, [(length, run) for length in reversed(lengths) for run in range(runs)]))
 
 
-def fresh_seconds(architecture: str, lengths: Sequence[int], runs: int) -> tuple[float, list[dict[str, Any]]]:
+def fresh_seconds(architecture: str, lengths: Sequence[int], runs: int) -> tuple[Seconds, list[dict[str, Any]]]:
     """Seconds of `ours` in a process without compiled programs; its start, as the peer's, is not counted."""
     code = (
-        "import json, sys, time, jax, genscope.studies.mousavi2025_1str; from benchmarks.token_regression import ours; "
-        "start = time.perf_counter(); found = ours(sys.argv[1], *json.loads(sys.argv[2])); "
-        "print(json.dumps([time.perf_counter() - start, found]))"
+        "import json, sys, jax, genscope.studies.mousavi2025_1str\n"
+        "from benchmarks.token_regression import Seconds, ours\n"
+        "start = Seconds.now(); found = ours(sys.argv[1], *json.loads(sys.argv[2])); "
+        "print(json.dumps([Seconds.now() - start, found]))"
     )
     environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
@@ -64,7 +82,7 @@ def fresh_seconds(architecture: str, lengths: Sequence[int], runs: int) -> tuple
         env=environment,
     )
     seconds, found = json.loads(done.stdout.splitlines()[-1])
-    return seconds, found
+    return Seconds(*seconds), found
 
 
 def peer_network(architecture: str, length: int) -> Any:
@@ -160,22 +178,34 @@ class Peer:
         return steps * BATCH
 
 
-def peer_seconds(architecture: str, found: list[dict[str, Any]], *, full: bool) -> float:
+def peer_seconds(architecture: str, found: list[dict[str, Any]], *, full: bool) -> Seconds:
     """Seconds of the protocol over the same lengths and numbers of runs."""
     if full:
-        start = time.perf_counter()
+        start = Seconds.now()
         for number, run in enumerate(found):
             Peer(architecture, run["length"], number).train()
-        return time.perf_counter() - start
-    total = 0.0
+        return Seconds.now() - start
+    total = Seconds(0, 0)
     for length in {run["length"] for run in found}:
         peer = Peer(architecture, length, 0)
-        repeats = 5 if architecture in ("transformer", "ffn") else 2
-        step = best_seconds(peer.step, repeats=repeats)
-        evaluation = best_seconds(peer.evaluate, repeats=repeats)
+        step, evaluation = _each(peer.step), _each(peer.evaluate)
         steps = sum(run["samples"] for run in found if run["length"] == length) / BATCH
-        total += steps * (step + evaluation / EVERY)
+        total = Seconds(*(t + steps * (s + e / EVERY) for t, s, e in zip(total, step, evaluation, strict=True)))
     return total
+
+
+def _each(work: Callable[[], Any]) -> Seconds:
+    """Seconds of one call: the least of five rounds, each long enough for the processors' coarse clock."""
+    start = Seconds.now()
+    work()
+    calls = max(1, round(0.2 / (Seconds.now() - start).wall))
+    rounds = []
+    for _ in range(5):
+        start = Seconds.now()
+        for _ in range(calls):
+            work()
+        rounds.append(Seconds.now() - start)
+    return Seconds(*(min(times) / calls for times in zip(*rounds, strict=True)))
 
 
 def multiply_adds(length: int = 12) -> tuple[int, int]:
@@ -243,11 +273,13 @@ def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) ->
         lengths, runs = CURVES[name]
         label = f"{name}, N = {', '.join(map(str, lengths))}, {runs} run{'s' if runs > 1 else ''}"
         seconds, found = fresh_seconds(name, lengths, runs)
-        rows[f"{label}: ours, s with compilation"] = seconds
+        rows[label] = f"{sum(run['samples'] for run in found)} samples, {sum(run['reached'] for run in found)} reached"
+        rows[f"  {name}: ours, s with compilation"] = f"{seconds.wall:.4g}, of the processors {seconds.cpu:.4g}"
         if has_peer:
             peer = peer_seconds(name, found, full=full)
-            rows[f"{label}: PyTorch, s"] = peer
-            rows[f"{label}: times slower (asked for {REQUIRED[name]})"] = peer / seconds
+            rows[f"  {name}: PyTorch, s"] = f"{peer.wall:.4g}, of the processors {peer.cpu:.4g}"
+            ratios = f"{peer.wall / seconds.wall:.3g}, of the processors {peer.cpu / seconds.cpu:.3g}"
+            rows[f"  {name}: times slower (asked for {REQUIRED[name]})"] = ratios
     show("token regression: samples to threshold on 1STR", rows)
 
 

@@ -176,7 +176,7 @@ def _numbers(key: Key[Array, ""], normals: int, uniforms: int) -> tuple[Float[Ar
     if jnp.zeros(()).dtype == jnp.float64:
         drawn = jr.uniform(key, (normals + uniforms,), minval=math.nextafter(-1, 0), maxval=1)
         return math.sqrt(2) * jax.lax.erf_inv(drawn[:normals]), drawn[normals:]
-    block = min(normals, _BLOCK)
+    block = max(1, min(normals, _BLOCK))
     # A loop, because XLA computes whatever is not kept in memory again, number by number, for each of its readers.
     drawn = jax.lax.map(
         lambda start: math.sqrt(2) * jax.lax.erf_inv(_signed_uniform(key, block, start)),
