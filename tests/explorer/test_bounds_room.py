@@ -102,8 +102,10 @@ def test_terms_of_a_curve_add_up_to_its_values():
     line = curve("pac-bayes norm_squared=100 trace=10 constant=0.1 samples=10000", "samples", "100:1e7")
     for total, *terms in zip(line["values"], *line["terms"].values(), strict=True):
         assert total == pytest.approx(sum(term for term in terms if term is not None))
-    assert not line["explicit"]
+    assert line["mark"] == "estimate"
     assert "no certificate" in line["proved"]
+    order = curve("linear-cover weight_norm=1 input_norm=1 epsilon=0.1 points=100 form=order", "points", "10:1000")
+    assert (order["mark"], order["proved"]) == ("order only", "Order only: the constant is not known.")
 
 
 def test_bounds_lie_over_each_other_and_say_when_they_are_of_different_kinds():

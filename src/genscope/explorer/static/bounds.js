@@ -165,7 +165,7 @@ function traces(found) {
   found.lines.forEach((line, index) => {
     if (line.error) return;
     const colour = `--series-${index + 1}`;
-    const name = `${line.name}${line.explicit ? "" : " (order only)"}${line.flat ? ` (no ${found.axis.replaceAll("_", " ")})` : ""}`;
+    const name = `${line.name}${line.mark ? ` (${line.mark})` : ""}${line.flat ? ` (no ${found.axis.replaceAll("_", " ")})` : ""}`;
     made.push({ x: line.places, y: line.values, name, mode: "lines+markers", line: { color: colour, width: 2.5 },
       marker: { symbol: MARKS[index], size: 6, color: colour } });
     const terms = Object.entries(line.terms);

@@ -146,7 +146,8 @@ function ago(seconds) {
   const past = Math.max(0, Date.now() / 1000 - seconds);
   if (past < 90) return `${Math.round(past)} s ago`;
   if (past < 5400) return `${Math.round(past / 60)} min ago`;
-  return new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
+  if (past < 48 * 3600) return `${Math.round(past / 3600)} h ago`;
+  return new Date(1000 * seconds).toISOString().slice(0, 10);
 }
 
 const progress = latest(async (signal) => {
