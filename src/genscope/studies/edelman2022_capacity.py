@@ -59,8 +59,8 @@ def _figure(form: str, about: str) -> Line:
     return Line(
         title=f"Covering numbers against the context length, {form} forms",
         caption=(
-            f"Log covering number at accuracy ½ of 100 samples ({about}), against the context length on a logarithmic "
-            "axis: growth like log T is a straight line."
+            f"Log covering number at accuracy ½ of 100 samples ({about}), against the context length, both axes "
+            "logarithmic: a power of T would be a straight line that rises; growth like log T flattens."
         ),
         source="edelman2022, Corollary 4.5 and Theorem 4.7",
         labels={"context_length": "context length T", "nats": "log covering number (nats)"},
@@ -69,6 +69,7 @@ def _figure(form: str, about: str) -> Line:
         y=Mean("nats"),
         by="bound",
         log_x=True,
+        log_y=True,
     )
 
 
