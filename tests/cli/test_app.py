@@ -13,6 +13,7 @@ from genscope.cli._app import COMMANDS
 from genscope.lab import Store
 from genscope.lab.store import DEFAULT_URL
 from genscope.lab.study import BUDGETS
+from tests.checkpoints import files
 from tests.cli.program import TOYS
 
 QUICK = ["bound", "vc-cover", "--vc-dimension", "5", "--points", "100"]  # a command that starts at once
@@ -44,6 +45,7 @@ def test_options_agree_with_the_library():
 
 def test_commands_that_need_no_jax_do_not_load_it(call, directory):
     call("run", f"{TOYS}:study", "--budget", "quick")
+    files.save(directory / "model.safetensors", files.bert(files.draw()))
     requests = [
         ["--help"],
         ["run", "--help"],
@@ -52,6 +54,8 @@ def test_commands_that_need_no_jax_do_not_load_it(call, directory):
         ["export", "toy"],
         ["probe", "x0 & x1", "--bits", "4"],
         ["store", "copy", DEFAULT_URL, f"sqlite:///{directory}/copy.db"],
+        [*QUICK, "--vary", "points=100:1000", "--plot", "curve.svg"],
+        ["checkpoint", "model.safetensors", "--heads", f"{files.HEADS}", "--plot", "norms.svg"],
     ]
     code = (
         "import json, sys; from genscope.cli._app import app\n"

@@ -69,7 +69,7 @@ def test_people_read_a_table(call, directory):
 
 
 def test_the_smallest_sharpness_is_found_on_request(call_json):
-    facts = call_json("construct", "x0 & ~x1", "--context-length", 50, "--smallest-gamma")
+    facts = call_json("construct", "x0 & ~x1", "--context-length", 9, "--smallest-gamma")
     assert 0 < facts["smallest_gamma"] < facts["gamma"]
 
 

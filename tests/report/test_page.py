@@ -4,9 +4,6 @@ import html.parser
 import itertools
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -227,8 +224,3 @@ def test_the_file_is_replaced_at_once_and_nothing_else_is_left(empty, tmp_path):
 def test_a_place_that_cannot_be_a_file_is_refused(empty, tmp_path):
     with pytest.raises(ValueError, match=r"for the report, a directory.*Give a file name such as report.html"):
         page.write_report(empty, tmp_path)
-
-
-def test_making_a_report_does_not_load_jax():
-    program = "import sys, genscope.report.page; sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=Path.cwd()).returncode == 0
