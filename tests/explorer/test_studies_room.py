@@ -3,6 +3,7 @@
 import io
 import json
 import sqlite3
+import time
 
 import polars as pl
 import pytest
@@ -268,6 +269,34 @@ def test_a_reader_in_the_middle_of_a_page_never_holds_up_a_writer(empty, monkeyp
             writer.add(records("plain", seeds=range(4, 6)))
         rows.close()
     assert look(empty)["studies"][0]["ok"] == 53
+
+
+@pytest.mark.slow
+def test_a_million_trials_are_looked_through_in_seconds_and_never_sent(empty):
+    fill(empty, "plain")
+    many = """
+        WITH RECURSIVE seeds(n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM seeds WHERE n < 1000099)
+        INSERT INTO trial
+            (id, study, revision, point, seed, status, result, seconds, compile_seconds, provenance, finished)
+        SELECT printf('%032x', n), 'plain', 1, '{"kind":"plain","length":' || (n % 7) || ',"sample_size":8}', n, 'ok',
+               '{"success":' || iif(n % 3, 'true', 'false') || '}', 0.5, 0, 'p', n FROM seeds"""
+    with sqlite3.connect(database.parse(empty).database or "") as connection:
+        connection.execute(many)
+    connection.close()
+    asks = [
+        (lambda: look(empty), 2),
+        (lambda: studies_room.progress(empty, {"study": "plain"}), 2),
+        (lambda: studies_room.trials(empty, {"study": "plain", "order": "finished", "descending": True}), 10),
+        (lambda: studies_room.trials(empty, {"study": "plain", "filter": "length=3 success=no", "order": "seed"}), 10),
+    ]
+    for ask, seconds in asks:
+        begun = time.process_time()
+        answer = ask()
+        assert time.process_time() - begun < seconds
+        assert len(json.dumps(jsonable(answer))) < 100_000
+    assert answer["total"] == sum(n % 7 == 3 and n % 3 == 0 for n in range(100, 1_000_100))
+    with pytest.raises(ValueError, match="Filter them"):
+        studies_room.download(empty, {"study": "plain", "format": "csv"})
 
 
 def test_the_room_leaves_the_store_as_it_was(empty):
