@@ -354,7 +354,7 @@ def test_a_run_waits_for_batches_that_others_hold(make):
     summaries = []
     thread = threading.Thread(target=lambda: summaries.append(run(study, store=mine, threads=1)))
     thread.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while len(mine.done(study.name)) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.2)
@@ -363,21 +363,31 @@ def test_a_run_waits_for_batches_that_others_hold(make):
     with CompileClock() as clock:
         theirs.add(Computer(study, clock)(finished), leased=finished)
     theirs.release(abandoned)
-    thread.join(60)
+    thread.join(120)
     assert summaries[0].trials == 10
     assert summaries[0].computed == 6
     assert len(mine.done(study.name)) == 10
 
 
 def test_leases_are_renewed_while_a_trial_runs(make):
-    mine, theirs = make(lease_seconds=0.6), make()
-    study = toys.slow.replace(trial=lambda key, size: time.sleep(2) or {"x": 1}, batch=1)
+    mine, theirs = make(lease_seconds=1.0), make()
+    begun, over = threading.Event(), threading.Event()
+
+    def trial(key, size):
+        begun.set()
+        return {"x": over.wait(120)}
+
+    study = toys.slow.replace(trial=trial, batch=1)
     thread = threading.Thread(target=lambda: run(study, store=mine, where={"size": [1]}, seeds=1))
     thread.start()
     [group] = batches(study.trials({"size": 1}, [0]), 1)
-    time.sleep(1.5)
-    assert theirs.lease([group]) is None
-    thread.join()
+    try:
+        assert begun.wait(120)
+        time.sleep(2.5)
+        assert theirs.lease([group]) is None
+    finally:
+        over.set()
+        thread.join()
 
 
 # What is told
