@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from genscope.lab import Store, run
 from genscope.lab import leases as lease_rows
 from genscope.lab.interruption import between_steps
 from tests.lab import toys
+from tests.lab.store_contract import sql
 
 ROOT = Path(__file__).parents[2]
 SEED = int.from_bytes(os.urandom(4)) if "GENSCOPE_FRESH_SEEDS" in os.environ else 20221
@@ -55,19 +55,15 @@ def finish(process):
 
 def stored(url, study):
     """Identities and values, as they are in the database."""
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    query = "SELECT id, point, seed, status, result FROM trial WHERE study = ?"
-    rows = connection.execute(query, (study.name,)).fetchall()
-    connection.close()
+    if url.startswith("sqlite"):
+        assert sql(url, "PRAGMA integrity_check") == [("ok",)]
+    rows = sql(url, f"SELECT id, point, seed, status, result FROM trial WHERE study = '{study.name}'")
     assert len({row[0] for row in rows}) == len(rows)
     return set(rows)
 
 
 def leases(url):
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    count = connection.execute("SELECT count(*) FROM lease").fetchone()[0]
-    connection.close()
+    [[count]] = sql(url, "SELECT count(*) FROM lease")
     return count
 
 
@@ -88,7 +84,10 @@ def undisturbed(tmp_path_factory):
 
 
 @pytest.fixture
-def url(tmp_path):
+def url(request, tmp_path):
+    """A new store; with the parameter `postgresql`, on a server."""
+    if getattr(request, "param", None) == "postgresql":
+        return request.getfixturevalue("postgresql_url")
     return f"sqlite:///{tmp_path}/store.db"
 
 
@@ -103,6 +102,8 @@ def disturb(start, study, url, signals, total, moments):
         time.sleep(moments.choice([0.0, moments.uniform(0.0, 0.05)]))
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
+        if not url.startswith("sqlite"):
+            time.sleep(0.3)  # a server may still commit what the dead had asked for
         history.append(stored(url, study))
         print(f"{signal.Signals(number).name} at {enough}: {len(history[-2])} -> {len(history[-1])} trials")
         assert history[-2] <= history[-1]  # nothing that was stored is ever lost
@@ -125,13 +126,17 @@ def finish_here(study, url):
 
 
 @pytest.mark.parametrize(
-    ("study", "signals"),
+    ("study", "signals", "url"),
     [
-        (toys.slow, [signal.SIGKILL, signal.SIGINT]),
-        (toys.search, [signal.SIGTERM]),
-        (toys.slow_stacked, [signal.SIGKILL]),
+        (toys.slow, [signal.SIGKILL, signal.SIGINT], "sqlite"),
+        (toys.search, [signal.SIGTERM], "sqlite"),
+        (toys.slow_stacked, [signal.SIGKILL], "sqlite"),
+        (toys.slow, [signal.SIGKILL], "postgresql"),
+        pytest.param(toys.search, [signal.SIGINT, signal.SIGKILL], "postgresql", marks=pytest.mark.slow),
+        pytest.param(toys.slow_stacked, [signal.SIGKILL, signal.SIGTERM], "postgresql", marks=pytest.mark.slow),
     ],
-    ids=lambda value: getattr(value, "name", ""),
+    ids=lambda value: getattr(value, "name", value if isinstance(value, str) else ""),
+    indirect=["url"],
 )
 def test_killed_runs_end_with_the_same_rows(study, signals, url, undisturbed, start):
     expected = undisturbed(study)
@@ -143,7 +148,15 @@ def test_killed_runs_end_with_the_same_rows(study, signals, url, undisturbed, st
     assert stored(url, study) == expected
 
 
-@names
+@pytest.mark.parametrize(
+    ("study", "url"),
+    [
+        *((study, "sqlite") for study in STUDIES),
+        *(pytest.param(study, "postgresql", marks=pytest.mark.slow) for study in STUDIES),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+    indirect=["url"],
+)
 def test_two_processes_share_a_study(study, url, undisturbed, start):
     [other] = start(study, url)
     computed = [finish_here(study, url), finish(other)]
