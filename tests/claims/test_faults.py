@@ -40,6 +40,12 @@ def test_a_fault_is_in_the_guide(name, fault):
     assert f"| {name} | {fault.words} | {'test-all' if fault.slow else 'test'} |" in GUIDE.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_what_a_fault_replaces_is_there(fault, monkeypatch):
+    fault.prepare(monkeypatch)
+    fault.plant(monkeypatch)
+
+
 @pytest.mark.parametrize("name", SLOW)
 def test_a_planted_fault_is_caught(name, tmp_path, monkeypatch):
     FAULTS[name].prepare(monkeypatch)
