@@ -279,7 +279,7 @@ def test_a_million_trials_are_looked_through_in_seconds_and_never_sent(empty):
         INSERT INTO trial
             (id, study, revision, point, seed, status, result, seconds, compile_seconds, provenance, finished)
         SELECT printf('%032x', n), 'plain', 1, '{"kind":"plain","length":' || (n % 7) || ',"sample_size":8}', n, 'ok',
-               '{"success":' || iif(n % 3, 'true', 'false') || '}', 0.5, 0, 'p', n FROM seeds"""
+               '{"success":' || CASE WHEN n % 3 THEN 'true' ELSE 'false' END || '}', 0.5, 0, 'p', n FROM seeds"""
     with sqlite3.connect(database.parse(empty).database or "") as connection:
         connection.execute(many)
     connection.close()
