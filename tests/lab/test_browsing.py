@@ -150,7 +150,7 @@ def test_who_holds_batches(store, url):
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("siez=3", "Did you mean size"),
+        ("sizes=3", "Did you mean size"),
         ("curve=3", "an array of this study"),
         ("size", "Write it like context_length=300"),
         ("size = 3", "without spaces"),
