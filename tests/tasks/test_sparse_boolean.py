@@ -250,7 +250,7 @@ def test_inputs_of_another_length_are_refused():
 
 
 def test_expression_errors_pass_through():
-    with pytest.raises(ExpressionError, match="--context-length 4"):
+    with pytest.raises(ExpressionError, match="Use a smaller index or more bits"):
         SparseExpression.parse("x4", context_length=4)
 
 
