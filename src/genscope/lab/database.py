@@ -67,9 +67,9 @@ def shown(url: sa.URL) -> str:
     """The URL as it may be printed, stored and logged: without its secrets.
 
     >>> shown(sa.make_url("postgresql://me:secret@host/name?sslpassword=secret"))
-    'postgresql://me:***@host/name?sslpassword=***'
+    'postgresql://me:***@host/name?sslpassword=HIDDEN'
     """
-    hidden = dict.fromkeys((name for name in _SECRETS if name in url.query), "***")
+    hidden = dict.fromkeys((name for name in _SECRETS if name in url.query), "HIDDEN")  # a star would become %2A
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 

@@ -119,10 +119,15 @@ function weight(each) {
 
 function heat(place, z, x, y, scale) {
   const trace = { type: "heatmap", z, x, y, ...scale, xgap: x.length > 40 ? 0 : 1, ygap: y.length > 40 ? 0 : 1,
-    colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: "--ink" } },
+    colorbar: { thickness: 10, outlinewidth: 0, tickvals: [scale.zmin, (scale.zmin + scale.zmax) / 2, scale.zmax],
+      tickformat: ".3~g", tickfont: { color: "--ink" } },
     hovertemplate: "%{y}, %{x}: %{z:.5g}<extra></extra>" };
   const plain = { type: "category", showgrid: false };
-  draw(place, [trace], { margin: { t: 6, b: 30, l: 40, r: 8 }, xaxis: { ...plain, tickfont: { size: 11, color: "--ink" } }, yaxis: { ...plain, autorange: "reversed" } });
+  const wide = place.clientWidth || 360; // a card that is not on the page yet
+  const narrow = x.length * Math.max(...x.map((name) => name.length)) > wide / 9; // nine pixels a letter
+  draw(place, [trace], { margin: { t: 6, b: narrow ? 44 : 30, l: 40, r: 8 },
+    xaxis: { ...plain, tickangle: narrow ? -90 : 0, tickfont: { size: 11, color: "--ink" } },
+    yaxis: { ...plain, autorange: "reversed" } });
 }
 
 // --- Bits ------------------------------------------------------------------------------------------------------------
