@@ -184,7 +184,7 @@ C7 = Claim(
     ),
     decide=_c7,
     departures={
-        "quick": ("training on half the bits at T = 8, 12 with one run each, too few to decide its parts",),
+        "quick": ("training on half the bits at T = 8, 10 with one run each, too few to decide its parts",),
         "standard": ("training at T = 8, 12, 16, 3 runs; samples up to 8,192",),
         "paper": ("training at T = 8 … 24, 8 runs; samples up to 8,192",),
     },

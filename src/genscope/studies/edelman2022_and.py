@@ -113,7 +113,7 @@ STUDY = Study(
     budgets={
         "quick": Plan(
             grid(context_length=[50, 200, 800], preset=["tuned"]),
-            search=Search(lowest=16, highest=400, start=70, width=0.12, trials=64, batch=4, round=16),
+            search=Search(lowest=16, highest=400, start=70, width=0.12, trials=48, batch=4, round=16),
         ),
         "paper": Plan(
             grid(context_length=range(100, 801, 100), preset=["tuned", "minGPT"]),

@@ -224,7 +224,7 @@ STUDY = Study(
     points=_points([8, 12, 16]),
     seeds=3,
     budgets={
-        "quick": Plan(_points([8, 12], ["half"])),
+        "quick": Plan(_points([8, 10], ["half"])),
         "paper": Plan(_points([8, 12, 16, 20, 24]), seeds=8),
     },
     figures=(_figure("all", "all bits"), _figure("half", "a random half of the bits")),
