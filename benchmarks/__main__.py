@@ -16,6 +16,7 @@ from benchmarks import (
     store,
     threshold_design,
     token_regression,
+    workers,
 )
 
 for benchmark in (
@@ -30,5 +31,6 @@ for benchmark in (
     bit_transformer,
     spectrum,
     sharpness,
+    workers,
 ):
     benchmark.main()

@@ -34,7 +34,9 @@ def serve(
 
     set_threads()
     from genscope.explorer import serve as run
+    from genscope.lab import database
 
+    database.parse(store)  # an address that makes no sense is refused before anything listens
     try:
         run(store, port=port, browser=not no_browser, tell=_tell)
     except KeyboardInterrupt:
