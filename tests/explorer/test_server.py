@@ -74,7 +74,7 @@ def test_a_port_that_is_none_is_said(port):
     assert "1024 to 65535" in result.stderr
 
 
-def test_an_address_of_a_store_that_makes_no_sense_is_refused_at_once(invoke):
+def test_an_address_of_a_store_that_makes_no_sense_is_refused_at_once():
     result = invoke("serve", "--no-browser", "--store", "genscope.db")
     assert result.exit_code == 2
     assert "write sqlite:///genscope.db" in result.stderr
