@@ -93,6 +93,7 @@ def run(
             pool = stack.enter_context(Threads(default_threads() if threads is None else threads))
         submit = pool.open(study)
         store.put_manifest(study.name, study.revision, manifest(study))
+        store.release()  # what an earlier run could not give back, say on a full disk: renewed, it would never expire
         if retry_failed:
             failed = store.failed(study.name, study.revision)
             store.forget_failed([trial for trial in failed if selection.contains(trial)])
