@@ -1,4 +1,7 @@
-"""A million stored trials: listing, resuming and reporting stay quick. Times are CPU seconds of this process."""
+"""A million stored trials: listing, resuming and reporting stay quick. Times are CPU seconds of this process.
+
+Wanted are 1, 3 and 30 seconds; the tests' type checker takes a fifth more (0.85, 1.5 and 14 seconds without it).
+"""
 
 import time
 
@@ -42,6 +45,6 @@ def test_a_million_trials(tmp_path, call, monkeypatch):
     with Store(url) as store:
         store.put_manifest(STUDY.name, STUDY.revision, manifest(STUDY))
         fill(store, STUDY, STUDY.seeds)
-        assert cpu_seconds(lambda: call("list", "--store", url)) < 1
-        assert cpu_seconds(lambda: run(STUDY, store=store)) < 3
-        assert cpu_seconds(lambda: render(store)) < 30
+        assert cpu_seconds(lambda: call("list", "--store", url)) < 1.2
+        assert cpu_seconds(lambda: run(STUDY, store=store)) < 3.6
+        assert cpu_seconds(lambda: render(store)) < 36
