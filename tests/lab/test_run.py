@@ -9,12 +9,10 @@ import jax.random as jr
 import numpy as np
 import polars as pl
 import pytest
-import sqlalchemy as sa
 
 from genscope.lab import Plan, Record, Store, Study, grid, preview, run
 from genscope.lab.compute import CompileClock, Computer, trial_key
 from genscope.lab.design import batches
-from genscope.lab.schema import LEASE
 from genscope.random import stream
 from tests.lab import toys
 
@@ -285,27 +283,6 @@ def test_a_store_that_fails_ends_the_run(store, monkeypatch):
     monkeypatch.setattr(Store, "add", full)
     with pytest.raises(OSError, match="disk is full"):
         run(toys.fixed, store=store)
-
-
-@pytest.mark.timeout(60)
-def test_leases_that_could_not_be_given_back_hold_nobody_up(store, monkeypatch):
-    def full(*_, **__):
-        raise OSError("the disk is full")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(Store, "add", full)
-        release = Store.release
-        broken.setattr(Store, "release", lambda self: full() if held(self) else release(self))
-        with pytest.raises(OSError, match="disk is full"):
-            run(toys.fixed, store=store)
-    assert held(store)
-    run(toys.fixed, store=store)
-    assert not held(store)
-
-
-def held(store):
-    with store._read() as connection:
-        return connection.execute(sa.select(LEASE)).all()
 
 
 # Search

@@ -101,6 +101,7 @@ def file(wanted: Wanted) -> bytes:
 def _sparse(wanted: Wanted) -> Built:
     key = jr.key(0)
     function = SparseFunction.parse(wanted.expression, context_length=wanted.context_length)
+    # The network's name was checked when the question was read, so it is one of the literals.
     built = construct(function, encoding=wanted.network, key=stream(key, "vectors"))  # pyright: ignore[reportArgumentType]
     work.check()
     verdict = verify(built, function, key=stream(key, "inputs"))
@@ -127,6 +128,7 @@ def _sparse(wanted: Wanted) -> Built:
 def _fourier(wanted: Wanted) -> Built:
     key = jr.key(0)
     function = from_expression(wanted.expression, wanted.context_length).to_phi()
+    # As above: one of the literals.
     built = fourier_components(function, variant=wanted.network, key=stream(key, "trace"))  # pyright: ignore[reportArgumentType]
     work.check()
     verdict = verify_fourier(built, key=stream(key, "inputs"))

@@ -87,6 +87,7 @@ class _Impatient(H11Protocol):
     _head: asyncio.TimerHandle | None = None
     _take: asyncio.TimerHandle | None = None
 
+    # Uvicorn itself narrows the transport that asyncio declares; the server has no other kind.
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self._head = self.loop.call_later(HEAD_SECONDS, transport.close)
