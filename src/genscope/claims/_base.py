@@ -42,7 +42,8 @@ class Claim:
 
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> dict[str, Any]:
         """The claim decided from readings, as it is stored and printed."""
-        parts, remark = self.decide(readings), REMARKS.get(self.id)
+        parts = self.decide(readings) if any(map(_has_results, readings)) else [_NO_RESULTS]
+        remark = REMARKS.get(self.id)
         return {
             "id": self.id,
             "statement": self.statement,
@@ -56,6 +57,14 @@ class Claim:
             "budget": budget,
             "seconds": seconds,
         }
+
+
+_NO_RESULTS = Part("a trial of its studies has finished", "undecided", {"finished trials": 0})
+
+
+def _has_results(reading: Reading) -> bool:
+    """Whether a rule has something to look at: without a finished trial a frame lacks even the measured columns."""
+    return bool(reading.thresholds) or (not reading.frame.is_empty() and "ok" in reading.frame["status"])
 
 
 def combine(decisions: Sequence[Decision]) -> Decision:
