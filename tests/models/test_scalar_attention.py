@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genscope.fourier import points
-from genscope.models import file
+from genscope.models import file, scalar_attention
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.random import stream
 from tests.reference.scalar_attention import forward
@@ -47,6 +47,14 @@ def test_both_forms_are_the_definition(sharpness, positional):
         np.testing.assert_allclose(one, other, rtol=2e-3, atol=2e-3)
     if positional:  # then the attention is the same for all inputs
         assert np.ptp(np.asarray(activations.attention), axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize("together", [2, 11])
+def test_the_truth_table_is_the_outputs_of_all_inputs(together, monkeypatch):
+    monkeypatch.setattr(scalar_attention, "_TOGETHER", together)
+    model = scrambled(1.0, positional=False)
+    found = eqx.filter_jit(lambda model: model.truth_table())(model)
+    np.testing.assert_allclose(found, model.outputs(jnp.asarray(BITS)), rtol=1e-4, atol=1e-5)
 
 
 def test_has_about_as_many_parameters_as_the_paper_says(tmp_path):

@@ -48,7 +48,8 @@ def test_components_are_read_off_the_whole_spectrum():
     }
     model = eqx.tree_at(lambda m: [getattr(m, name) for name in weights], model, list(weights.values()))
     assert study._components(model) == [(1, 2)]
-    seen = study._seen(model, WalshSum.of(WalshFunction(6, ((1, 2), (3,)), (1.0, 0.0))), jr.key(1))
+    task = WalshSum.of(WalshFunction(6, ((1, 2), (3,)), (1.0, 0.0)))
+    seen = study._seen(model, study._fresh(task, jr.key(1)))
     assert seen["attention"][0].tolist() == pytest.approx([0, 0.5, 0.5, 0, 0, 0], abs=1e-6)
     # The row adds 2 or 0 by the parity of two bits: each of them has influence 1, the others none.
     assert seen["influence"][0].tolist() == pytest.approx([0, 1, 1, 0, 0, 0], abs=1e-6)
