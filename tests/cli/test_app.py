@@ -27,6 +27,12 @@ def test_help_lists_every_command_and_shows_an_example_of_each(call):
     assert "Example: genscope store copy" in call("store", "copy", "--help").stdout
 
 
+def test_help_flows_and_keeps_brackets(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert "takes a batch [n, T] or one input [T]" in call("probe", "--help").stdout
+    assert "measure the risk on the data, and the divergence" in call("certify", "--help").stdout
+
+
 def test_version(call):
     assert call("--version").stdout == f"genscope {genscope.__version__}\n"
 

@@ -109,6 +109,8 @@ def test_help_has_options_meanings_and_theorem(bound):
     assert "--query-key-21" in text
     assert "bound of the spectral norm of W_V" in text
     assert "edelman2022, Corollary 4.5" in text
+    assert "$" not in text
+    assert "python -m pydoc genscope.bounds.head" in text
     listed = bound("--help").stdout
     assert "Example: genscope bound linear-cover" in listed
     assert all(name in listed for name in bounds.ALL)

@@ -1,4 +1,5 @@
 from genscope import bounds, claims, studies
+from genscope.cli._app import MODES
 from genscope.lab import Store
 from tests.cli import study_file
 from tests.cli.program import TOYS
@@ -13,7 +14,7 @@ def test_everything_is_listed_without_a_store(call, call_json, directory):
     assert quick["points"] == len(studies.ALL[0].plan("quick").points)
     assert quick["stored"] == 0
     assert [bound["name"] for bound in facts["bounds"]] == list(bounds.ALL)
-    assert "token-retrieval" in [built["name"] for built in facts["constructions"]]
+    assert {built["name"] for built in facts["constructions"]} == {"EXPR", *MODES["construct"][1]}
     told = call("list").stdout
     assert all(study.name in told for study in studies.ALL)
     assert "not decided yet" in told
@@ -39,6 +40,6 @@ def test_a_share_of_a_study_is_shown(call, monkeypatch):
     call("run", f"{TOYS}:search", "--where", "context_length=10")
     monkeypatch.setattr(studies, "ALL", (study_file.study, study_file.search))
     told = call("list").stdout
-    assert "4 points, 0% done" in told
-    assert "1 point, 100% done" in told
-    assert "% done or more" in " ".join(told.split())
+    assert "standard 0% of 4 points" in told
+    assert "quick 100% of 1 point;" in told
+    assert "% or more of" in told

@@ -36,6 +36,7 @@ from genscope.cli import (
 )
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
+from genscope.cli._help import flowing
 from genscope.cli._modes import with_modes
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
@@ -92,11 +93,11 @@ def _register() -> None:
         if name in MODES:
             app.add_typer(with_modes(MODES[name][0], command, MODES[name][1]), name=name)
         else:
-            app.command(name)(guarded(command))
+            app.command(name, help=flowing(command))(guarded(command))
     for name, (about, commands) in GROUPS.items():
         group = typer.Typer(no_args_is_help=True, help=about, **_LOOK)
         for word, command in commands.items():
-            group.command(word)(guarded(command))
+            group.command(word, help=flowing(command))(guarded(command))
         app.add_typer(group, name=name)
     app.add_typer(bound.app, name="bound")
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from genscope.cli._errors import guarded
+from genscope.cli._help import flowing
 
 
 class _Modes(TyperGroup):
@@ -27,7 +28,8 @@ def with_modes(first: str, command: Callable[..., None], modes: Mapping[str, Cal
     """The command, under the name `first` or none, and its further modes, each with options of its own."""
     summary = (command.__doc__ or "").partition("\n")[0]
     group = typer.Typer(cls=_Modes, help=summary, add_completion=False, rich_markup_mode="rich")
-    group.command(first, epilog=f"Other modes, each with --help: {', '.join(modes)}.")(guarded(command))
+    others = f"Other modes, each with --help: {', '.join(modes)}."
+    group.command(first, help=flowing(command), epilog=others)(guarded(command))
     for name, mode in modes.items():
-        group.command(name)(guarded(mode))
+        group.command(name, help=flowing(mode))(guarded(mode))
     return group

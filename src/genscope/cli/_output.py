@@ -6,6 +6,7 @@ Guarantee: JSON holds no NaN and no infinity (they become null), and tables cut 
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from rich.text import Text
 from genscope.jsonable import jsonable
 
 _WIDE = 140  # columns where there is no terminal
+_WORD = 24  # what is longer may be divided
+_SHORT = 8  # letters that every heading may have in a line
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
@@ -41,12 +44,50 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table of texts, the first column being their name; long texts go on in the next line."""
-    made = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for number, column in enumerate(columns):
-        made.add_column(Text(column), overflow="fold", no_wrap=number == 0)  # names stay in one piece
+    """A table of texts, the first column being their name; long texts go on in the next line.
+
+    Where the terminal is narrow, first texts give way, then headings, and names and numbers last.
+    """
+    out, rows = console(), list(rows)
+    cells = [[row[number] for row in rows] for number in range(len(columns))]
+    whole = [number == 0 or _are_words(texts) for number, texts in enumerate(cells)]
+    folded = [_folded(heading, _longest(texts)) for heading, texts in zip(columns, cells, strict=True)]
+    divided = [False] * len(columns)
+    for headings, kept in ((columns, whole), (folded, whole), (columns, divided)):
+        if sum(map(_least, headings, cells, kept)) + 2 * len(columns) <= out.width:
+            break
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    for heading, name in zip(headings, kept, strict=True):
+        made.add_column(Text(heading), overflow="fold", no_wrap=name)
     for row in rows:
-        made.add_row(*(Text(cell) for cell in row))
-    out = console()
+        made.add_row(*map(Text, row))
     out.print(Text(title, "bold"))
     out.print(made)
+
+
+def _are_words(texts: Sequence[str]) -> bool:
+    return _longest(texts) <= _WORD and not any(" " in text for text in texts)
+
+
+def _longest(texts: Iterable[str]) -> int:
+    return max(map(len, texts), default=0)
+
+
+def _least(heading: str, texts: Sequence[str], whole: bool) -> int:
+    """Columns that these texts need if nothing, or no word, is divided."""
+    return _longest(part for text in (heading, *texts) for part in (text.splitlines() if whole else text.split()))
+
+
+def _folded(heading: str, width: int) -> str:
+    r"""A heading in lines about as wide as its column: it ends them at spaces and after underscores.
+
+    >>> _folded("median span_risk", 6)
+    'median\nspan_\nrisk'
+    """
+    lines = [""]
+    for piece in re.findall(r"[^ _]+_*| +", heading):
+        if len((lines[-1] + piece).rstrip()) <= max(width, _SHORT):
+            lines[-1] += piece
+        else:
+            lines.append(piece.lstrip())
+    return "\n".join(line.rstrip() for line in lines if line)

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from genscope import bounds
 from genscope.bounds._parameters import Choice, Parameter, apply, parameters
 from genscope.cli._errors import guarded
+from genscope.cli._help import flowing
 from genscope.cli._options import AsJson
 
 _FORM = Parameter(Choice("explicit: every constant proved"), Literal["explicit", "order"], "explicit")
@@ -152,6 +153,7 @@ def _run(
 for _name, _function in bounds.ALL.items():
     app.command(
         _name,
-        help=escape(inspect.getdoc(_function) or ""),
+        help=flowing(_function, formulas=False),
+        epilog=f"Formula and proof: python -m pydoc genscope.bounds.{_function.__name__}",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     )(guarded(_command(_name, _function)))

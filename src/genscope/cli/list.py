@@ -13,6 +13,7 @@ from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
 
 CONSTRUCTIONS = (
     ("EXPR", "a Transformer for any sparse Boolean expression", "edelman2022, Proposition 5.5"),
+    ("fourier", "a flat Transformer for a sum of parities", "lintilhac2026, Appendix B"),
     ("token-retrieval", "attention heads that retrieve tokens", "mousavi2025, Lemma 11"),
     ("recurrent-retrieval", "an exact RNN for simple token regression", "mousavi2025, Propositions 26 to 28"),
 )
@@ -25,7 +26,6 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     """
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json, print_table
-    from genscope.lab.study import BUDGETS
 
     with find_store(store) or nullcontext() as opened:
         facts = {
@@ -38,19 +38,9 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     if as_json:
         print_json(facts)
         return
-    studies = (
-        [
-            s["name"],
-            s["title"],
-            s["source"],
-            *(_state(s["budgets"][b]) for b in BUDGETS),
-            str(sum(s["stored"].values())),
-        ]
-        for s in facts["studies"]
-    )
+    studies = ([study["name"], _about(study)] for study in facts["studies"])
+    print_table(f"Studies, and their state in {facts['store']}", ["name", "measures; and what is stored"], studies)
     claims = ([c["id"], c["statement"], c["source"], _decision(c)] for c in facts["claims"])
-    columns = ["name", "title", "source", *BUDGETS, "stored trials"]
-    print_table(f"Studies, and their state in {facts['store']}", columns, studies)
     print_table("Claims", ["id", "statement", "source", "newest verdict"], claims)
     print_table("Constructions: genscope construct NAME", ["name", "builds", "source"], CONSTRUCTIONS)
     named = ([bound["name"], bound["bounds"]] for bound in facts["bounds"])
@@ -109,14 +99,21 @@ def _bounds() -> list[dict[str, str]]:
     return [{"name": name, "bounds": summary} for name, summary in summaries.items()]
 
 
+def _about(study: dict[str, Any]) -> str:
+    """What a study is, and beneath it how much of each budget is stored: side by side they would need 140 columns."""
+    state = "; ".join(f"{budget} {_state(plan)}" for budget, plan in study["budgets"].items())
+    stored = sum(study["stored"].values())
+    trials = f"{stored} trial{'' if stored == 1 else 's'}"
+    return f"{study['title']} ({study['source']})\n{state}; {trials}"
+
+
 def _state(plan: dict[str, Any]) -> str:
     """Points, and the share of their trials that is stored; a search may need fewer than it may ask for."""
     points = f"{plan['points']} point{'' if plan['points'] == 1 else 's'}"
     if plan["stored"] is None:
         return points
-    share = f"{plan['stored'] / plan['most']:.0%} done"
     final = plan["stored"] == 0 or plan["trials"] == plan["most"]
-    return f"{points}, {share}" if final else f"{points}, {share} or more"
+    return f"{plan['stored'] / plan['most']:.0%} {'' if final else 'or more '}of {points}"
 
 
 def _decision(claim: dict[str, Any]) -> str:

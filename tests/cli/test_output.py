@@ -1,0 +1,37 @@
+import pytest
+
+from genscope.cli import _output
+from genscope.cli._output import print_table
+
+ROWS = [["6", "4", "0.0291", "a long text that goes on"], ["10", "12", "2.78·10⁻¹⁷", "short"]]
+COLUMNS = ["context_length", "dim", "median identity_error", "what was seen"]
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """A terminal of so many columns."""
+    return lambda columns: monkeypatch.setattr(_output, "_WIDE", columns)
+
+
+@pytest.mark.parametrize("columns", [40, 140])
+def test_names_and_numbers_stay_whole_and_texts_give_way(columns, narrow, capsys):
+    narrow(columns)
+    print_table("Title", COLUMNS, ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    words = " ".join(lines).split()
+    assert {"0.0291", "2.78·10⁻¹⁷"} <= {*words}
+    assert ({"context_length", "identity_error"} if columns == 140 else {"context_", "length"}) <= {*words}
+    assert any("a long text that goes on" in line for line in lines) == (columns == 140)
+
+
+def test_a_table_that_cannot_fit_cuts_nothing_off(narrow, capsys):
+    narrow(12)
+    print_table("Title", ["name", "value"], [["abcdefghij", "1234567890"]])
+    told = "".join(capsys.readouterr().out.split())
+    assert {*"abcdefghij1234567890"} <= {*told}
+
+
+def test_an_empty_table_has_its_heading(capsys):
+    print_table("Title", ["name", "a value"], [])
+    assert "a value" in capsys.readouterr().out
