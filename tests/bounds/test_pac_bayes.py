@@ -148,6 +148,14 @@ def test_the_grid_pays_for_its_choice_and_is_near_the_optimum(form):
     assert pac_bayes(**CASE, form=form, sigma_grid=1).value == pytest.approx(grid.value, rel=0.1)
 
 
+@pytest.mark.parametrize(("form", "worst"), [("truncated", math.inf), ("kl", 2 * CASE["constant"])])
+def test_a_divergence_beyond_every_float_leaves_nothing_to_say(form, worst):
+    """σ of 1e-200: the grids of 10,000 values reach there too, and pass it over."""
+    bound = pac_bayes(**CASE, form=form, sigma=1e-200)
+    assert (bound.value, bound.vacuous) == (worst, True)
+    assert pac_bayes(**CASE, form=form, sigma_grid=10_000).choices == pac_bayes(**CASE, form=form).choices
+
+
 sizes = st.floats(-6, 6).map(lambda power: 10.0**power)
 
 

@@ -197,33 +197,41 @@ def domination(
 def _bounded(name: str, setting: Setting, sigma: float, risk: Mapping[str, float], kind: Kind) -> Bound:
     """The bound whose perturbed risk has these terms."""
     perturbed = max(0.0, sum(risk.values()))
-    divergence = exp(log(setting.norm_squared) - math.log(2) - 2 * log(sigma))
-    samples, confidence, priors = setting.samples, setting.confidence, setting.priors
     source, explicit, trivial = _ALQUIER, False, setting.trivial
     if setting.tail == "kl":
         clip = 2 * setting.constant
         source, explicit, trivial = _CLIPPED, kind != "estimate", min(trivial, clip)
         risk = {"clip": clip} if perturbed > clip else risk
-        clipped = seeger(
-            empirical_risk=min(perturbed, clip),
+        perturbed = min(perturbed, clip)
+    terms = {**risk, "complexity": _complexity(setting, sigma, perturbed)}
+    return Bound(name, terms, explicit, source, kind, trivial, choices={"sigma": sigma})
+
+
+def _complexity(setting: Setting, sigma: float, perturbed: float) -> float:
+    """What the divergence adds to the perturbed risk: all that can be, where no float holds it."""
+    clipped = setting.tail == "kl"
+    divergence = exp(log(setting.norm_squared) - math.log(2) - 2 * log(sigma))
+    if math.isinf(divergence):
+        return 2 * setting.constant - perturbed if clipped else math.inf
+    samples, confidence, priors = setting.samples, setting.confidence, setting.priors
+    if clipped:
+        bound = seeger(
+            empirical_risk=perturbed,
             divergence=divergence,
-            clip=clip,
+            clip=2 * setting.constant,
             samples=samples,
             confidence=confidence,
             priors=priors,
         )
-        complexity = clipped.terms["complexity"]
-    else:
-        complexity = alquier(
-            empirical_risk=0.0,
-            divergence=divergence,
-            constant=setting.constant,
-            samples=samples,
-            confidence=confidence,
-            priors=priors,
-        ).value
-    terms = {**risk, "complexity": complexity}
-    return Bound(name, terms, explicit, source, kind, trivial, choices={"sigma": sigma})
+        return bound.terms["complexity"]
+    return alquier(
+        empirical_risk=0.0,
+        divergence=divergence,
+        constant=setting.constant,
+        samples=samples,
+        confidence=confidence,
+        priors=priors,
+    ).value
 
 
 def _half_square(sigma: float, value: float) -> float:
