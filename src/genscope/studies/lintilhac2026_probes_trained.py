@@ -25,7 +25,7 @@ from genscope.studies._walsh_training import BATCH, train
 
 TOLERANCES = {"coarse": 0.1, "fine": 0.02}
 QUERIES = 2**18  # of each question to the network
-_SIZES = (64, 1024, 16384)  # one program is compiled for each
+_BLOCK = 256  # inputs at once: one program, and what it computes stays in the cache
 
 
 def trial(
@@ -62,7 +62,7 @@ def trial(
 
 
 class _Network:
-    """The network as a function of batches of bits, padded to few sizes."""
+    """The network as a function of batches of bits, taken block by block."""
 
     def __init__(self, model: BitTransformer) -> None:
         self.model = model
@@ -70,9 +70,9 @@ class _Network:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         if x.ndim != 2:
             raise ValueError(f"the network got an input of shape {x.shape}: it takes batches. Give [n, T].")
-        size = next(size for size in _SIZES if size >= len(x))
-        padded = np.concatenate([x, np.zeros((size - len(x), x.shape[1]), x.dtype)]) == 1
-        return np.asarray(_outputs(self.model, jnp.asarray(padded)))[: len(x)]
+        padded = np.pad(x == 1, ((0, -len(x) % _BLOCK), (0, 0))).reshape(-1, _BLOCK, x.shape[1])
+        blocks = [np.asarray(_outputs(self.model, jnp.asarray(block))) for block in padded]
+        return np.concatenate(blocks)[: len(x)]
 
 
 @eqx.filter_jit
