@@ -86,6 +86,14 @@ def test_b6_compares_ratios_with_their_intervals():
     assert verdict(B6, NOTHING) == "undecided"
 
 
+def test_b6_takes_no_spread_of_the_rnn_from_the_ffn():
+    at = [{"context_length": 25}]
+    rows = [row for row in simple(1.1, 2.2) if row["architecture"] != "ffn"]
+    rows += runs(lambda p: 1e6, at, architecture="ffn", spread=1.0)
+    near, far = B6.decide([reading(rows)])
+    assert (near.decision, far.decision) == ("holds", "undecided")
+
+
 def test_b6_without_an_rnn_can_fail_but_not_hold():
     def without(rows):
         return [row for row in rows if row["architecture"] != "gru"]

@@ -73,7 +73,7 @@ STUDY = Study(
     trial=trial,
     trial_cost=3.0,
     points=_points([2, 4, 16], list(SIGMAS), starts=[256], steps=[1000]),
-    seeds=4,
+    seeds=2,
     budgets={
         "quick": Plan(_points([4], ["identity", "relu"], starts=[64], steps=[300]), seeds=1),
         "paper": Plan(_points([2, 4, 16, 64], list(SIGMAS), starts=[1024], steps=[3000]), seeds=8),
