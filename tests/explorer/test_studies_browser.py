@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from genscope.lab import Store
+from genscope.papers import PAPERS
 from tests.explorer.stores import HOSTILE, fill, records
 from tests.explorer.visiting import running
 
@@ -86,6 +87,8 @@ def test_names_from_a_store_and_from_the_address_are_shown_as_they_are(visit, ur
     page.get_by_role("button", name="Close").click()
     page.get_by_role("tab", name="Claims (2)").click()
     expect(page.locator(".claim")).to_have_count(2)
+    expect(page.locator("#claim-A2")).to_contain_text("Remark on A2.")
+    expect(page.locator("#claim-A2")).to_contain_text(PAPERS["edelman2022"].errata[5])
     expect(page.locator("#tally")).to_contain_text("holds 1 of 2")
     page.get_by_text("The rule, fixed before the data").first.click()
     expect(page.get_by_text("Fixed before.").first).to_be_visible()

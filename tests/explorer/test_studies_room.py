@@ -13,6 +13,7 @@ from genscope.explorer.studies_room import PAGE
 from genscope.jsonable import jsonable
 from genscope.lab import Record, Store, Trial, database
 from genscope.lab.values import flat
+from genscope.papers import PAPERS
 from tests.explorer.stores import HOSTILE, fill, manifest, records
 
 
@@ -256,6 +257,8 @@ def test_claims_in_their_order_with_their_study(url):
     assert found["tally"] == [("holds", 1), ("fails", 1)]
     assert found["claims"][0]["parts"][0]["numbers"] == [("slope", "[1, 2]")]
     assert found["claims"][0]["rule"] == "Fixed before."
+    assert found["claims"][0]["remark"] == "Remark on A2."
+    assert [claim["erratum"] for claim in found["claims"]] == [PAPERS["edelman2022"].errata[5], None]
     assert found["claims"][0]["study"] in ("plain", HOSTILE)
 
 

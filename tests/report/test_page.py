@@ -76,6 +76,19 @@ def test_the_summary_comes_first_and_leads_to_claims_and_errata(text, outline):
     assert "genscope reproduce --only A2 --budget quick" in outline.text
 
 
+def test_the_summary_says_at_which_budget_and_what_keeps_a_claim_from_holding(text, tmp_path):
+    assert "Decided at the quick budget." in text
+    assert "Fails: first part of A1." in text
+    assert "Undecided: first part of A10." in text
+    assert "Holds: " not in text
+    with Store(f"sqlite:///{tmp_path / 'two.db'}") as store:
+        for name, budget in (("A1", "quick"), ("A2", "standard")):
+            store.put_verdict(name, budget, stores.claim(name, "holds", budget=budget))
+        mixed = page.render(store)
+    assert "Decided at the" not in mixed
+    assert (mixed.count(">quick</p>"), mixed.count(">standard</p>")) == (1, 1)
+
+
 def test_every_figure_is_drawn_with_its_command(text, outline):
     drawings = [attributes for attributes in outline.all("svg") if attributes.get("role") == "img"]
     assert len(drawings) == 6

@@ -57,7 +57,10 @@ def _a2(readings: Sequence[Reading]) -> list[Part]:
             statement, decided = f"{bound}, order form: affine in log T", change <= AFFINE
         else:
             statement, decided = f"{bound}, explicit form: slope in log T rises by less than 5 %", rise < RISE
-        numbers = {f"{bound}, {form}: slope": [slopes[0], slopes[-1]], f"{bound}, {form}: rise of the slope": rise}
+        numbers = {
+            f"{bound}, {form}: slope, first and last": [slopes[0], slopes[-1]],
+            f"{bound}, {form}: rise of the slope": rise,
+        }
         parts.append(Part(statement, _decided(decided) if whole else "undecided", numbers))
     return parts
 

@@ -190,15 +190,18 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
 
 
 def claims(url: str) -> dict[str, Any]:
-    """The newest verdict on each claim, with its numbers, its rule and the studies of the same figure."""
+    """The newest verdict on each claim, with its numbers, its rule, the study of the same figure and the erratum."""
+    from genscope.papers import PAPERS
     from genscope.report import verdicts
 
     with _reading(url) as store:
         listed = verdicts.claims(store.verdicts())
         places = {manifest["source"]: name for name, manifest in store.manifests().items()}
+    errata = {anchor: text for paper in PAPERS for anchor, text in verdicts.errata(paper)}
+    more = ({"study": places.get(claim.source), "erratum": errata.get(claim.erratum)} for claim in listed)
     return {
         "tally": verdicts.tally(listed),
-        "claims": [dataclasses.asdict(claim) | {"study": places.get(claim.source)} for claim in listed],
+        "claims": [dataclasses.asdict(claim) | each for claim, each in zip(listed, more, strict=True)],
     }
 
 

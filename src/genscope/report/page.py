@@ -62,6 +62,7 @@ def render(store: Store) -> str:
     return _TEMPLATES.get_template("report.html.jinja").render(
         claims=claims,
         tally=verdicts.tally(claims),
+        budgets=sorted({claim.budget for claim in claims}),
         papers=papers,
         errata={anchor for group in papers for anchor, _ in group.errata},
         places={study.source: study.anchor for study in studies},
@@ -82,7 +83,7 @@ def _papers(studies: Sequence[Account], claims: Sequence[Claim]) -> list[Group]:
             claims=[claim for claim in claims if claim.paper == key],
             studies=[study for study in studies if study.paper == key],
             paper=paper,
-            errata=[(verdicts.erratum(key, row), text) for row, text in enumerate(paper.errata, start=1)],
+            errata=verdicts.errata(key),
         )
         for key, paper in PAPERS.items()
     ]

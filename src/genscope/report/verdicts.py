@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from genscope.papers import PAPERS
 from genscope.report import words
 
 VERDICTS = ("holds", "fails", "undecided")
@@ -46,6 +47,13 @@ class Claim:
         """The citation key that the source begins with."""
         return self.source.partition(",")[0].strip()
 
+    @property
+    def reasons(self) -> list[str]:
+        """The parts that keep the claim from holding; a claim of one part is its own reason."""
+        return [
+            part.statement for part in self.parts if part.verdict == self.verdict != "holds" and len(self.parts) > 1
+        ]
+
 
 def claims(stored: Sequence[Mapping[str, Any]]) -> list[Claim]:
     """The claims of `Store.verdicts()`, in the order of their ids (A2 before A10)."""
@@ -58,8 +66,12 @@ def tally(listed: Sequence[Claim]) -> list[tuple[str, int]]:
     return [(word, found.count(word)) for word in (*VERDICTS, *sorted({*found} - {*VERDICTS})) if word in found]
 
 
-def erratum(paper: str, row: int) -> str:
-    """The anchor of a row of the errata."""
+def errata(paper: str) -> list[tuple[str, str]]:
+    """The errata of a paper, each after its anchor."""
+    return [(_anchor(paper, row), text) for row, text in enumerate(PAPERS[paper].errata, start=1)]
+
+
+def _anchor(paper: str, row: int) -> str:
     return f"erratum-{paper}-{row}"
 
 
@@ -79,7 +91,7 @@ def _claim(row: Mapping[str, Any]) -> Claim:
         budget=facts["budget"],
         time=words.duration(facts["seconds"]) if "seconds" in facts else "",
         remark=remark.get("text", ""),
-        erratum=erratum(remark["paper"], remark["row"]) if remark else "",
+        erratum=_anchor(remark["paper"], remark["row"]) if remark else "",
     )
 
 

@@ -326,6 +326,8 @@ async function claims() {
   $("claims-list").replaceChildren(...found.claims.map((claim) => element("article", { class: "claim", id: `claim-${claim.id}` },
     element("h3", {}, `${claim.id}. ${claim.statement}`),
     element("p", {}, verdict(claim.verdict), element("span", { class: "muted small" }, ` at budget ${claim.budget} · ${claim.source}${claim.time ? ` · ${claim.time}` : ""}`)),
+    claim.remark ? element("p", {}, claim.remark) : null,
+    claim.erratum ? folded("The erratum", element("p", {}, claim.erratum)) : null,
     claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.verdict), ` ${each.statement}`))) : null,
     claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join(" ")}`) : null,
     folded("Its numbers", ...(claim.parts.length ? claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)]) : [numbers(claim.numbers)])),
