@@ -25,3 +25,9 @@ def test_another_key_gives_other_words():
 def test_a_probability_beyond_one_is_refused():
     with pytest.raises(ValueError, match="Give a number in that range"):
         biased_bits(jr.key(0), (3,), 1.5)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3, 1.0])
+def test_biased_bits_are_the_small_words(probability):
+    expected = np.asarray(jr.bits(jr.key(11), (35,), "uint32")) < probability * 2**32
+    np.testing.assert_array_equal(biased_bits(jr.key(11), (5, 7), probability), expected.reshape(5, 7))

@@ -45,6 +45,23 @@ def test_screened_and_full_verdicts_rest_on_the_same_examples():
     assert held_out.screen(Rule(jnp.array(255))) != held_out.accuracy(Rule(jnp.array(255)))
 
 
+def test_a_bad_model_is_refused_after_a_glance():
+    seen = []
+
+    def wrong(model, x):
+        seen.append(len(x))
+        return -oracle(model, x)
+
+    held_out = Validation(TASK, key=jr.key(0), predict=wrong, size=2000, chunk=500)
+    assert not held_out.perfect(Rule(jnp.array(-1)))
+    assert seen == [100]
+
+
+def test_chunks_may_be_smaller_than_a_glance():
+    assert validation(size=100, chunk=50).perfect(Rule(jnp.array(-1)))
+    assert not validation(size=100, chunk=50).perfect(Rule(jnp.array(255)))
+
+
 def test_nan_is_never_right():
     assert not correct(jnp.full(2, jnp.nan), jnp.array([0.0, 1.0])).any()
 

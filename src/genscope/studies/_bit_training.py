@@ -77,10 +77,8 @@ CHEAP = 1000  # context length up to which a step costs little beside a compilat
 
 
 def _capacity(sample_size: int, context_length: int) -> int:
-    """Rows that a sample is padded to: few shapes where steps are cheap, few rows where they are not."""
-    if context_length <= CHEAP:
-        return padded_size(sample_size, smallest=128, halfway=False)
-    return padded_size(sample_size)
+    """Rows that a sample is padded to: fewer shapes where steps are cheap, fewer rows where they are not."""
+    return padded_size(sample_size, smallest=128 if context_length <= CHEAP else 32)
 
 
 def _padded(examples: Batch, rows: int) -> tuple[Array, Array, Array]:

@@ -2,27 +2,26 @@
 
 Source: None (house convention).
 Departures: None.
-Guarantee: above the smallest shape, at most half as many rows again as were asked for, or with doublings alone less
-than twice as many.
+Guarantee: above the smallest shape, at most half as many rows again as were asked for.
 """
 
 import numpy as np
 from jaxtyping import Float
 
 
-def padded_size(size: int, *, smallest: int = 32, halfway: bool = True) -> int:
-    """The next of the doublings of `smallest`; with `halfway`, also of the sizes half as large again.
+def padded_size(size: int, *, smallest: int = 32) -> int:
+    """The next of the doublings of `smallest`, and of the sizes half as large again.
 
     >>> [padded_size(size) for size in (1, 32, 33, 49, 70, 200)]
     [32, 32, 48, 64, 96, 256]
-    >>> [padded_size(size, smallest=128, halfway=False) for size in (1, 128, 129)]
-    [128, 128, 256]
+    >>> [padded_size(size, smallest=128) for size in (1, 128, 129)]
+    [128, 128, 192]
     """
     if size < 1:
         raise ValueError(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
     power = smallest
     while power < size:
-        if halfway and size <= power * 3 // 2:
+        if size <= power * 3 // 2:
             return power * 3 // 2
         power *= 2
     return power

@@ -1,11 +1,12 @@
-"""Held-out accuracy, drawn in chunks and screened: most models are refused by the first chunk.
+"""Held-out accuracy, drawn in chunks and screened: most models are refused by a glance at a few examples.
 
 Source: edelman2022, Section 6 (a trial succeeds when the validation accuracy reaches 100 %).
 Departures: None; a model is perfect if and only if it is right on all held-out examples, screened or not.
 Guarantee: exact on the drawn examples; the same key gives the same examples at every evaluation.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
 from genscope.train.padding import example_weights
 
+GLANCE = 100  # examples
 KEPT_BYTES = 2**26
 
 
@@ -45,7 +47,7 @@ class Validation:
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
         self._kept = {0: _draw(task, key, jnp.uint32(0), chunk)}
-        self._whole = jnp.ones(chunk)
+        self._few = Batch(self._kept[0].x[:GLANCE], self._kept[0].y[:GLANCE])
         self._keep = self._kept[0].x.nbytes * (size // chunk) <= KEPT_BYTES
 
     def _chunk(self, index: int) -> Batch:
@@ -56,20 +58,24 @@ class Validation:
             self._kept[index] = examples
         return examples
 
-    def _right(self, model: eqx.Module, index: int) -> int:
-        return int(_count(model, self._chunk(index), self._whole, self.predict))
+    def _chunks(self) -> Iterator[Batch]:
+        return map(self._chunk, range(self.size // self.chunk))
+
+    def _right(self, model: eqx.Module, examples: Batch) -> int:
+        return int(_count(model, examples, jnp.ones(len(examples.y)), self.predict))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
-        return self._right(model, 0) / self.chunk
+        return self._right(model, self._chunk(0)) / self.chunk
 
     def accuracy(self, model: eqx.Module) -> float:
         """Accuracy on all examples."""
-        return sum(self._right(model, index) for index in range(self.size // self.chunk)) / self.size
+        return sum(self._right(model, chunk) for chunk in self._chunks()) / self.size
 
     def perfect(self, model: eqx.Module) -> bool:
-        """Whether every example is classified rightly; ends at the first chunk with a mistake."""
-        return all(self._right(model, index) == self.chunk for index in range(self.size // self.chunk))
+        """Whether every example is classified rightly; ends at the first group of them with a mistake."""
+        groups = itertools.chain([self._few], self._chunks())
+        return all(self._right(model, examples) == len(examples.y) for examples in groups)
 
     def accuracy_on(self, model: eqx.Module, examples: Batch) -> float:
         """Accuracy on other examples, by the program that is compiled for the chunks."""
