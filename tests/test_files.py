@@ -5,6 +5,7 @@ import pytest
 
 from genscope import files
 from genscope.files import check_place, draft
+from genscope.lab import Store
 
 
 @pytest.fixture
@@ -50,6 +51,14 @@ def test_a_place_that_cannot_be_written_is_named(old, monkeypatch):
     monkeypatch.setattr(files.tempfile, "mkstemp", refused)
     with pytest.raises(OSError, match=r"cannot be written \(Permission denied\).*Choose another directory"):
         write(old)
+
+
+def test_a_database_is_not_replaced_and_other_files_are(old):
+    check_place(old, "the trials", "trials.csv")
+    with Store(f"sqlite:///{old.parent / 'genscope.db'}") as store:
+        store.put_verdict("A1", "quick", {"verdict": "holds"})
+    with pytest.raises(ValueError, match=r"genscope.db for the trials, which is a database.*such as trials.csv"):
+        check_place(old.parent / "genscope.db", "the trials", "trials.csv")
 
 
 def test_what_cannot_become_a_file_is_refused(tmp_path):

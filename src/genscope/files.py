@@ -13,13 +13,26 @@ from pathlib import Path
 
 
 def check_place(path: Path, what: str, example: str) -> None:
-    """Refuse a path that cannot become a file; `what` is what it is for."""
+    """Refuse a path that cannot become a file, and a database; `what` is what the file is for."""
     if path.is_dir() or not path.parent.is_dir():
         place = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
         raise ValueError(
             f"got {path} for {what}, {place}: it goes to a file in an existing directory. "
             f"Give a file name such as {example}, or make the directory first."
         )
+    if path.is_file() and _is_database(path):
+        raise ValueError(
+            f"got {path} for {what}, which is a database: files of other kinds are replaced, results never. "
+            f"Give another name, such as {example}."
+        )
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:  # what cannot be read may still be replaced
+        return False
 
 
 @contextlib.contextmanager

@@ -8,16 +8,14 @@ trace where there are few enough different inputs, with a standard error otherwi
 
 import re
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._errors import complain
+from genscope.cli._built import SEEDS, Out, conclude
 from genscope.cli._options import AsJson
 
 LONGEST = 512  # bits: a second or two of verification per hundred
-SEEDS = 2**32
 
 
 class Variant(StrEnum):
@@ -53,9 +51,7 @@ def fourier(
         typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
     ] = None,
     signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = Signed.two_heads,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")
-    ] = None,
+    out: Out = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -76,7 +72,6 @@ def fourier(
     prepare_jax()
     import jax.random as jr
 
-    from genscope.cli._output import print_json
     from genscope.constructions import fourier_components, verify_fourier
     from genscope.fourier.walsh import WalshFunction
     from genscope.random import stream
@@ -92,18 +87,18 @@ def fourier(
     )
     verdict = verify_fourier(built, key=stream(key, "inputs"))
     facts = _facts(built, verdict, function, variant.value)
-    if out is not None and verdict.verified:
-        from genscope.models.file import save
-
-        save(built.model, out)
-        facts["file"] = str(out)
-    print_json(facts) if as_json else _tell(facts)
-    if not verdict.verified:
-        complain(
+    conclude(
+        facts,
+        built.model,
+        verified=verdict.verified,
+        out=out,
+        as_json=as_json,
+        tell=_tell,
+        advice=lambda: (
             f"these weights do not compute the function: largest error {verdict.max_error:.2g}, promised "
             f"{built.error:.2g}. Coefficients of very different sizes round each other off: drop the smallest."
-        )
-        raise typer.Exit(1)
+        ),
+    )
 
 
 MODES = {"fourier": fourier}
@@ -168,7 +163,6 @@ def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, A
         "parameters": built.parameters,
         "source": built.source,
         "constants": {"sharpness": plan.sharpness, "degree": plan.degree, **built.scales._asdict()},
-        "file": None,
     }
 
 
@@ -191,5 +185,3 @@ def _tell(facts: dict[str, Any]) -> None:
     rows = [[name, f"{norms[name]:.6g}", f"{gradients[name]:.6g}"] for name in norms]
     print_table("Squares by block", ["block", "norm", "mean gradient"], rows)
     typer.echo(f"of F, {gradients['F_b']:.6g} in the row of the bit and {gradients['F_pos']:.6g} in those of positions")
-    if facts["file"] is not None:
-        typer.echo(f"model written to {facts['file']}")

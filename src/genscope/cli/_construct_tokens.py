@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genscope.cli._errors import complain
+from genscope.cli._built import SEEDS, Out, conclude
 from genscope.cli._options import AsJson
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from genscope.tasks.token_regression import TokenRegression
 
 LARGEST = {"tokens": 1024, "dimension": 256, "sparsity": 16, "encoding_dimension": 1024}
-SEEDS = 2**32
 _SAMPLE = 1000  # prompts among which no Gaussian token is longer than the default norm (mousavi2025, Lemma 12)
 
 Tokens = Annotated[int, typer.Option("--tokens", metavar="N", help="Tokens of a prompt.")]
@@ -36,7 +35,6 @@ TokenNorm = Annotated[
 Prompts = Annotated[
     int, typer.Option("--prompts", metavar="N", help="Random prompts to verify on, besides hostile ones.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Of encodings, link and prompts.")]
 
 
@@ -117,7 +115,6 @@ def _construct(
     prepare_jax()
     import jax.random as jr
 
-    from genscope.cli._output import print_json
     from genscope.constructions.retrieval import verify_retrieval
     from genscope.random import stream
     from genscope.tasks.token_regression import TokenRegression
@@ -150,20 +147,19 @@ def _construct(
         "encoding_dimension": encoded,
         "token_norm": norm,
         "constants": dict(built.constants),
-        "file": None,
     }
-    if out is not None and verdict.verified:
-        from genscope.models.file import save
-
-        save(built.model, out)
-        facts["file"] = str(out)
-    print_json(facts) if as_json else _tell(facts)
-    if not verdict.verified:
-        complain(
+    conclude(
+        facts,
+        built.model,
+        verified=verdict.verified,
+        out=out,
+        as_json=as_json,
+        tell=_tell,
+        advice=lambda: (
             f"these weights do not do what they should: largest error {verdict.max_error:.2g}, promised "
             f"{built.error:.2g}. Rounding may have the better of them: try a smaller --token-norm or a larger --error."
-        )
-        raise typer.Exit(1)
+        ),
+    )
 
 
 def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
@@ -196,5 +192,3 @@ def _tell(facts: dict[str, Any]) -> None:
     typer.echo(", ".join(f"{name} {value:.6g}" for name, value in facts["constants"].items()) + "\n")
     rows = [[name, f"{norm:.6g}", f"{facts['promised_norms'][name]:.6g}"] for name, norm in facts["norms"].items()]
     print_table("Norms (Frobenius unless named)", ["weight", "norm", "formula"], rows)
-    if facts["file"] is not None:
-        typer.echo(f"model written to {facts['file']}")

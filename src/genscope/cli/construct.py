@@ -7,19 +7,17 @@ Guarantee: that of `constructions.verify`; a model that does not verify is not w
 
 import math
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genscope.cli._errors import complain
+from genscope.cli._built import SEEDS, Out, conclude
 from genscope.cli._options import AsJson
 
 if TYPE_CHECKING:
     from genscope.constructions import Construction, SparseFunction, Verdict
 
 LONGEST = 1_000_000  # bits: some hundred MB of weights
-SEEDS = 2**32
 
 
 class Encoding(StrEnum):
@@ -37,9 +35,7 @@ def construct(
     dimension: Annotated[
         int | None, typer.Option("--dimension", metavar="D", help="Of random vectors. Default: 8 s log(2T).")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")
-    ] = None,
+    out: Out = None,
     find_gamma: Annotated[
         bool, typer.Option("--smallest-gamma", metavar="", help="Also find the smallest sharpness that works.")
     ] = False,
@@ -65,8 +61,6 @@ def construct(
     import jax.random as jr
 
     from genscope import constructions
-    from genscope.cli._output import print_json
-    from genscope.models.file import save
     from genscope.random import stream
 
     function = constructions.SparseFunction.parse(expression, context_length=context_length)
@@ -79,13 +73,15 @@ def construct(
     facts = _facts(built, verdict, function) | {"expression": expression, "encoding": encoding.value}
     if find_gamma:
         facts["smallest_gamma"] = constructions.smallest_gamma(build, function, key=stream(key, "inputs"))
-    if out is not None and verdict.verified:
-        save(built.model, out)
-        facts["file"] = str(out)
-    print_json(facts) if as_json else _tell(facts, built)
-    if not verdict.verified:
-        complain(_what_would_do(facts, built))
-        raise typer.Exit(1)
+    conclude(
+        facts,
+        built.model,
+        verified=verdict.verified,
+        out=out,
+        as_json=as_json,
+        tell=lambda facts: _tell(facts, built),
+        advice=lambda: _what_would_do(facts, built),
+    )
 
 
 def _facts(built: "Construction", verdict: "Verdict", function: "SparseFunction") -> dict[str, Any]:
@@ -105,7 +101,6 @@ def _facts(built: "Construction", verdict: "Verdict", function: "SparseFunction"
         "dimension": built.model.encoding.dim,
         "source": built.source,
         "promised_norms": {name: built.norms.get(name) for name in weight_norms(built.model)},
-        "file": None,
     }
 
 
@@ -132,8 +127,6 @@ def _tell(facts: dict[str, Any], built: "Construction") -> None:
     needed = f"the proof needs {built.needed:.6g}" if math.isfinite(built.needed) else "no gamma suffices for the proof"
     typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
     print_table("Frobenius norms", ["weight", "norm", "at most", "theorem"], rows)
-    if facts["file"] is not None:
-        typer.echo(f"model written to {facts['file']}")
 
 
 def _what_would_do(facts: dict[str, Any], built: "Construction") -> str:

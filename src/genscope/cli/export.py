@@ -24,7 +24,10 @@ class Format(StrEnum):
 def export(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in the store.")],
     format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = Format.parquet,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: STUDY.parquet or .csv.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Default: STUDY.parquet or .csv. A file of that name is replaced."),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
