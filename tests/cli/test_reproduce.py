@@ -66,6 +66,9 @@ def test_json_in_the_order_of_the_table(table, call_json, directory):
     (directory / "place").mkdir()
     facts = call_json("reproduce", "--out", "place", "--budget", "standard", *ALONE)
     assert [verdict["id"] for verdict in facts["claims"]] == ["T1", "T2", "T10"]
+    assert {"claims", "budget", "seconds", "versions"} <= {*facts}
+    promised = {"id", "statement", "source", "verdict", "numbers", "rule", "parts", "departures", "seconds"}
+    assert all(promised <= {*verdict} for verdict in facts["claims"])
     assert facts["claims"][1]["numbers"] == {"trials": 8, "x": None}
     assert facts["claims"][1]["seconds"] >= 0
     assert facts["budget"] == "standard"

@@ -13,7 +13,6 @@ import typer
 
 from genscope.cli._errors import complain
 
-SEEDS = 2**32
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the model to a safetensors file.")]
 
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._built import SEEDS, Out, conclude
-from genscope.cli._options import AsJson
+from genscope.cli._built import Out, conclude
+from genscope.cli._options import SEEDS, AsJson
 
 LONGEST = 512  # bits: a second or two of verification per hundred
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 DEFAULT_STORE = "sqlite:///genscope.db"
+SEEDS = 2**32  # how many keys a number may choose from
 
 StoreUrl = Annotated[
     str,

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import AsJson
+from genscope.cli._options import SEEDS, AsJson
 
-SEEDS = 2**32
 ZERO = "zero"
 
 

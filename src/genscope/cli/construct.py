@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from genscope.cli._built import SEEDS, Out, conclude
-from genscope.cli._options import AsJson
+from genscope.cli._built import Out, conclude
+from genscope.cli._options import SEEDS, AsJson
 
 if TYPE_CHECKING:
     from genscope.constructions import Construction, SparseFunction, Verdict

@@ -13,10 +13,9 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import AsJson
+from genscope.cli._options import SEEDS, AsJson
 from genscope.cli._user_code import imported, is_reference, users_code
 
-SEEDS = 2**32
 _EVERY_SECONDS = 10.0
 _SHOWN = 30  # components in the table for people
 _BATCHES = (64, 1024, 16384)  # inputs of a model at once: one program is compiled for each

@@ -14,9 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import AsJson
-
-SEEDS = 2**32
+from genscope.cli._options import SEEDS, AsJson
 
 
 class By(StrEnum):
