@@ -106,7 +106,11 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
     ("arguments", "advice"),
     [
         (("mine_sharpness:line", "--data", "data.pkl"), "pickles and other files that may run code are not read"),
-        (("mine_sharpness:line", "--data", "none.npz"), "No such file"),
+        (
+            ("mine_sharpness:line", "--data", "none.npz"),
+            "got none.npz, and it cannot be opened (No such file or directory): it must be there, and yours to use. "
+            "Correct the path",
+        ),
         (("mine_sharpness:line", "--data", "torn.npz"), "numpy.savez"),
         (("mine_sharpness:line", "--data", "torn.safetensors"), "numpy.savez"),
         (("mine_sharpness:nothing", "--data", "data.npz"), "equinox.Module"),

@@ -40,10 +40,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (OSError, ValueError, TypeError) as error:
             if not is_refusal(error):
                 raise
-            complain(str(error))
+            complain(_told(error))
             raise typer.Exit(2) from None
 
     return call
+
+
+def _told(error: Exception) -> str:
+    """An error in our words: those of the system name a file, and not what to do about it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return (
+            f"got {error.filename}, and it cannot be opened ({error.strerror}): it must be there, and yours to use. "
+            "Correct the path or the permissions."
+        )
+    return str(error)
 
 
 def complain(message: str) -> None:
