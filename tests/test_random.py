@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.random import biased_bits, words
+from genscope.random import biased_bits, numbered, words
 
 
 @pytest.mark.parametrize(("size", "start"), [(1, 0), (1000, 0), (7, 990), (0, 5)])
@@ -15,6 +15,13 @@ def test_words_are_those_of_jax(size, start):
     expected = jr.bits(key, (1000,), "uint32")[start : start + size]
     np.testing.assert_array_equal(words(key, size, start), expected)
     np.testing.assert_array_equal(jax.jit(words, static_argnums=1)(key, size, jnp.uint32(start)), expected)
+
+
+def test_numbered_keys_are_those_of_fold_in():
+    key, numbers = jr.key(5), jnp.array([0, 1, 7, 2**31, 2**32 - 1], "uint32")
+    for compiled in (numbered, jax.jit(numbered)):
+        for number, derived in zip(numbers, compiled(key, numbers), strict=True):
+            assert jr.key_data(derived).tolist() == jr.key_data(jr.fold_in(key, number)).tolist()
 
 
 def test_another_key_gives_other_words():

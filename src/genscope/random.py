@@ -38,19 +38,30 @@ def biased_bits(key: Key[Array, ""], shape: tuple[int, ...], probability: float)
 
 
 def words(key: Key[Array, ""], size: int, start: UInt32[Array, ""] | int = 0) -> UInt32[Array, " size"]:
-    """The random words number `start` to `start + size` (less than 2^32) of a key: those of `jax.random.bits`.
+    """The random words number `start` to `start + size` (less than 2^32) of a key: those of `jax.random.bits`."""
+    left, right = _threefry(key, jax.lax.iota("uint32", size) + jnp.asarray(start, "uint32"))
+    return left ^ right
 
-    Threefry written out. JAX keeps its rounds in a loop, which writes both halves of the state to memory five times;
-    here XLA makes one vectorised pass, five times faster, that can begin anywhere.
+
+def numbered(key: Key[Array, ""], numbers: UInt32[Array, " size"]) -> Key[Array, " size"]:
+    """The keys that `jax.random.fold_in` derives from a key and each of the numbers."""
+    return jr.wrap_key_data(jnp.stack(_threefry(key, numbers), axis=1))
+
+
+def _threefry(key: Key[Array, ""], counts: UInt32[Array, " size"]) -> tuple[UInt32[Array, " size"], ...]:
+    """Threefry-2x32 of the counts, written out.
+
+    JAX keeps its rounds in a loop, which writes both halves of the state to memory five times; here XLA makes one
+    vectorised pass, five times faster, that can begin anywhere.
     """
     first, second = jr.key_data(key)
     schedule = (first, second, first ^ second ^ jnp.uint32(0x1BD11BDA))
-    left = jnp.broadcast_to(first, (size,))
-    right = jax.lax.iota("uint32", size) + (jnp.asarray(start, "uint32") + second)
+    left = jnp.broadcast_to(first, counts.shape)
+    right = counts + second
     for group in range(5):
         for turn in _ROTATIONS[group % 2]:
             left = left + right
             right = left ^ (right << jnp.uint32(turn) | right >> jnp.uint32(32 - turn))
         left = left + schedule[(group + 1) % 3]
         right = right + (schedule[(group + 2) % 3] + jnp.uint32(group + 1))
-    return left ^ right
+    return left, right

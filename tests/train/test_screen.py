@@ -24,7 +24,22 @@ def check(losses, control, threshold, margin):
     )
 
 
-stacked = jax.jit(jax.vmap(check, in_axes=(0, 0, 0, None)))
+@jax.jit
+def patient(losses, control, threshold):
+    return screened(
+        lambda start: jax.lax.dynamic_slice(losses, (start,), (CHUNK,)),
+        control,
+        chunk=CHUNK,
+        threshold=threshold,
+        margin=jnp.float32(MARGIN),
+        patience=0.25,
+    )
+
+
+@jax.jit
+def refusals(losses, controls, thresholds, margin):
+    """How many of the stacked test sets do not pass."""
+    return jnp.sum(~jax.vmap(check, in_axes=(0, 0, 0, None))(losses, controls, thresholds, margin).passed)
 
 
 def test_sets(rng, count, learned, noise):
@@ -67,8 +82,50 @@ def test_passing_models_are_hardly_ever_refused(learned, noise):
     losses, control = test_sets(np.random.default_rng(seed(2)), count, learned, noise)
     thresholds = (losses.mean(axis=1, dtype=float) * (1 + 1e-5)).astype(np.float32)
     limit = binom.isf(1e-9, count, MISS)
-    assert int(np.sum(~np.asarray(stacked(losses, control, thresholds, np.float32(MARGIN)).passed))) <= limit
-    assert int(np.sum(~np.asarray(stacked(losses, control, thresholds, np.float32(1.5)).passed))) > limit
+    assert int(refusals(losses, control, thresholds, np.float32(MARGIN))) <= limit
+    assert int(refusals(losses, control, thresholds, np.float32(1.5))) > limit
+
+
+# The same predictors a little earlier in their training: share and noise by which they differed.
+EARLIER = [(0.2, 0.3, 0.02, 0.05), (0.8, 0.1, 0.1, 0.3)]
+
+
+@pytest.mark.parametrize(("learned", "noise", "less", "other"), EARLIER)
+def test_the_losses_of_an_earlier_model_are_a_control(learned, noise, less, other):
+    """Means just below the threshold. False alarm 1e-9; a control whose mean is wrong by a tenth is found out."""
+    count = 1000
+    y, e, f = np.random.default_rng(seed(4)).normal(size=(3, count, M))
+    losses = ((y - learned * y - noise * e) ** 2).astype(np.float32)
+    earlier = ((y - (learned - less) * y - noise * e - other * f) ** 2).astype(np.float32)
+    thresholds = (losses.mean(axis=1, dtype=float) * (1 + 1e-5)).astype(np.float32)
+    limit = binom.isf(1e-9, count, MISS)
+    assert int(refusals(losses, earlier, thresholds, np.float32(MARGIN))) <= limit
+    earlier[:, M // 2 :] *= 1.2  # half of the examples come from an earlier model still
+    assert int(refusals(losses, earlier, thresholds, np.float32(MARGIN))) > limit
+
+
+def test_an_earlier_model_makes_a_check_short():
+    y, e, f = np.random.default_rng(5).normal(size=(3, M))
+    losses, earlier = ((0.8 * y - noise) ** 2 for noise in (0.3 * e, 0.3 * e + 0.05 * f))
+    threshold = np.float32(losses.mean() - 0.03)
+    seen = [
+        int(check(losses.astype(np.float32), control.astype(np.float32), threshold, np.float32(MARGIN)).seen)
+        for control in (y**2, earlier)
+    ]
+    assert seen[1] == CHUNK < seen[0]
+
+
+@pytest.mark.parametrize(("excess", "seen"), [(0.3, CHUNK), (0.03, M)])
+def test_a_check_that_needs_more_than_its_patience_sees_all(excess, seen):
+    losses, control = (part[0] for part in test_sets(np.random.default_rng(5), 1, 0.2, 0.3))
+    threshold = np.float32(losses.mean(dtype=float) - excess)
+    alone = check(losses, control, threshold, np.float32(MARGIN))
+    verdict = patient(losses, control, threshold)
+    assert int(verdict.seen) == seen
+    assert not bool(verdict.passed)
+    assert (M / 4 < int(alone.seen) < M) == (seen == M)
+    np.testing.assert_array_equal(verdict.losses[:seen], losses[:seen])
+    assert not np.any(np.asarray(verdict.losses[seen:]))
 
 
 def test_a_nan_never_passes():

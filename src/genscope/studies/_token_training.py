@@ -216,15 +216,32 @@ class Prepared(NamedTuple):
     test: TestSet
 
 
-@partial(
-    jax.jit,
-    static_argnames=("shape", "architecture", "protocol", "link", "simple"),
-    compiler_options=FASTER_COMPILATION,
-)
 def prepare(
     of_task: tuple[Key[Array, ""], Key[Array, ""]],
     init_key: Key[Array, ""],
     test_key: Key[Array, ""],
+    length: Int[Array, ""] | np.int32,
+    encoding_dim: Int[Array, ""] | np.int32,
+    *,
+    protocol: Protocol,
+    shapes_only: bool = False,
+    **choices: Any,
+) -> Prepared:
+    """All that a run starts from, or its shapes; by one program for the few numbers, and one for the test set."""
+    both, test = (_draw_both.eval_shape, _draw_test.eval_shape) if shapes_only else (_draw_both, _draw_test)
+    task, model = both(of_task, init_key, length, encoding_dim, protocol=protocol, **choices)
+    return Prepared(task, model, test(test_key, task, protocol=protocol))
+
+
+# Many small loops that run once: to optimise them takes longer than to run them slowly.
+@partial(
+    jax.jit,
+    static_argnames=("shape", "architecture", "protocol", "link", "simple"),
+    compiler_options=FASTER_COMPILATION | {"xla_backend_optimization_level": 0},
+)
+def _draw_both(
+    of_task: tuple[Key[Array, ""], Key[Array, ""]],
+    init_key: Key[Array, ""],
     length: Int[Array, ""],
     encoding_dim: Int[Array, ""],
     *,
@@ -233,13 +250,16 @@ def prepare(
     protocol: Protocol,
     link: str,
     simple: bool,
-) -> Prepared:
-    """All that a run starts from, by one program per shape."""
+) -> tuple[TokenRegression, Any]:
     fields = {"shared_positions": simple, "scale": protocol.scale}
     task = draw_task(of_task, length, encoding_dim, shape=shape, link=link, **fields)
-    model = draw_model(init_key, task, encoding_dim, architecture=architecture, protocol=protocol)
-    examples = (task.simple() if protocol.simple_test else task).sample(test_key, protocol.test_size)
-    return Prepared(task, model, TestSet(examples, position_mean(examples.y**2, task)))
+    return task, draw_model(init_key, task, encoding_dim, architecture=architecture, protocol=protocol)
+
+
+@partial(jax.jit, static_argnames="protocol", compiler_options=FASTER_COMPILATION)
+def _draw_test(key: Key[Array, ""], task: TokenRegression, *, protocol: Protocol) -> TestSet:
+    examples = (task.simple() if protocol.simple_test else task).sample(key, protocol.test_size)
+    return TestSet(examples, position_mean(examples.y**2, task))
 
 
 def measure(
@@ -269,8 +289,8 @@ def measure(
         task_keys(task_key, context_length),
         stream(key, "init"),
         stream(key, "test"),
-        jnp.int32(context_length),
-        jnp.int32(default_encoding_dim(context_length)),
+        np.int32(context_length),
+        np.int32(default_encoding_dim(context_length)),
         shape=shape_of(architecture, context_length, sparsity, share_up_to),
         architecture=architecture,
         protocol=protocol,
@@ -307,7 +327,7 @@ def compile_once(programs: Hashable, begin: partial[Prepared], train: Callable[.
     with _COMPILING:
         if programs in _COMPILED:
             return
-        shapes = prepare.eval_shape(*begin.args, **begin.keywords)
+        shapes = begin(shapes_only=True)
         empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
         with ThreadPoolExecutor(1) as beside:
             trained = beside.submit(train, empty.model, empty.task, empty.test)

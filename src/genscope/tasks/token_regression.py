@@ -160,11 +160,12 @@ class TokenRegression(AbstractTask):
         return self.labels(*self.split(x))
 
     def encode(self, x: Float[Array, "N d"], t: Int[Array, "N q"]) -> Float[Array, "N D"]:
-        """What a network reads of one prompt; padded rows are 0."""
+        """What a network reads of one prompt; padded rows are 0 if their tokens are."""
         factor = math.sqrt(self.dim / self.sparsity) if self.scale == "sqrt_d_over_q" else 1.0
         marks = factor * self.encoding
-        z = jnp.concatenate([x, marks, marks[t].reshape(len(x), -1)], axis=1)
-        return z if self.real is None else jnp.where(self.real[:, None], z, 0)
+        if self.real is not None:  # the last row is one of zeros wherever one is padded
+            t = jnp.where(self.real[:, None], t, len(x) - 1)
+        return jnp.concatenate([x, marks, marks[t].reshape(len(x), -1)], axis=1)
 
     def encoded(self, prompt: Float[Array, "N row"]) -> Float[Array, "N D"]:
         """What a network reads of one prompt."""

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
+from genscope.random import numbered
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.fit import updated
 from genscope.train.screen import MARGIN, screened
@@ -26,10 +26,11 @@ Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a 
 FASTER_COMPILATION = {"xla_cpu_use_fusion_emitters": False}  # half the time on CPUs, and programs as fast
 FEW = 2**15  # parameters: they and their averages fit the second cache
 SEE_ALL = 1e30  # a margin that no excess overcomes
+PATIENCE = 0.25  # of the test set: a check that needs more sees all of it, and makes the next ones short
 
 
 class TestSet(NamedTuple):
-    """Fixed examples in random order, and their losses under the prediction 0, which are free."""
+    """Fixed examples in random order, and losses on all of them: at first those of predicting 0, which are free."""
 
     __test__ = False  # not for pytest
 
@@ -100,7 +101,7 @@ def begin(model: Any) -> Any:
 
 @eqx.filter_jit(donate="all-except-first", compiler_options=FASTER_COMPILATION)  # pyright: ignore[reportCallIssue]
 def _advance(fixed, model, state) -> Any:
-    """`every` steps, then a check."""
+    """`every` steps, then a check; also the control of the next one."""
     task, key, test, first, numbers, losses, batch_size, every, chunk = fixed
     rate, weight_decay, threshold, margin = numbers
 
@@ -108,7 +109,7 @@ def _advance(fixed, model, state) -> Any:
         return Batch(x, jax.vmap(task.target)(x))
 
     # All inputs before the first step: inside of it XLA would draw them again for each of their readers.
-    keys = jax.vmap(lambda number: jr.fold_in(key, number))(first + jnp.arange(every))
+    keys = numbered(key, first + jax.lax.iota("uint32", every))
     inputs = jax.lax.map(lambda key: task.inputs(key, batch_size), keys)
     model, state, values = train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
 
@@ -116,8 +117,10 @@ def _advance(fixed, model, state) -> Any:
         part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)
         return losses(model, task, part)
 
-    check = screened(chunk_losses, test.control, chunk=chunk, threshold=threshold, margin=margin)
-    return model, state, values, check
+    limits = {"chunk": chunk, "threshold": threshold, "margin": margin, "patience": PATIENCE}
+    check = screened(chunk_losses, test.control, **limits)
+    control = jnp.where(check.seen == len(test.control), check.losses, test.control)
+    return model, state, values, check, control
 
 
 def samples_to_threshold(
@@ -145,14 +148,15 @@ def samples_to_threshold(
             f"samples_to_threshold got {batch_size=}, {every=}, {budget=}: the budget is in samples, and the first "
             f"check comes after {batch_size * every} of them. Raise the budget, or check more often."
         )
-    numbers = tuple(jnp.float32(x) for x in (rate, weight_decay, threshold, SEE_ALL if exact else MARGIN))
+    numbers = tuple(np.float32(x) for x in (rate, weight_decay, threshold, SEE_ALL if exact else MARGIN))
     model, state = begin(model)
     history: list[np.ndarray] = []
     samples, seen, checks, full = 0, 0, 0, 0
     risk, reached, diverged = float("nan"), False, False
     while samples + batch_size * every <= budget and not (reached or diverged):
-        fixed = (task, key, test, jnp.int32(samples // batch_size), numbers, losses, batch_size, every, chunk)
-        model, state, values, check = _advance(fixed, model, state)
+        fixed = (task, key, test, np.uint32(samples // batch_size), numbers, losses, batch_size, every, chunk)
+        model, state, values, check, control = _advance(fixed, model, state)
+        test = test._replace(control=control)
         history.append(np.asarray(values))
         samples += batch_size * every
         checks, seen = checks + 1, seen + int(check.seen)
