@@ -32,6 +32,13 @@ def test_a_table_that_cannot_fit_cuts_nothing_off(narrow, capsys):
     assert {*"abcdefghij1234567890"} <= {*told}
 
 
+def test_a_table_that_is_too_wide_goes_on_below_with_its_names(narrow, capsys):
+    narrow(30)
+    print_table("Title", ["a", "b", "first", "second", "third"], [["1", "2", "12345678", "87654321", "13"]], names=2)
+    headings = [line.split() for line in capsys.readouterr().out.splitlines() if "a" in line.split()]
+    assert headings == [["a", "b", "first", "second"], ["a", "b", "third"]]
+
+
 def test_an_empty_table_has_its_heading(capsys):
     print_table("Title", ["name", "a value"], [])
     assert "a value" in capsys.readouterr().out

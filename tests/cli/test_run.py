@@ -104,7 +104,7 @@ def test_a_dry_run_writes_nothing(call, call_json, directory):
         "seconds": None,
     }
     assert not list(directory.iterdir())
-    assert "8 trials; 0 are stored" in call("run", f"{TOYS}:study", "--dry-run").stdout
+    assert "8 trials; 0 stored" in call("run", f"{TOYS}:study", "--dry-run").stdout
     call("run", f"{TOYS}:study", "--seed", 0)
     plan = call_json("run", f"{TOYS}:study", "--dry-run")
     assert plan["stored"] == 4

@@ -43,26 +43,44 @@ def console(*, stderr: bool = False) -> Console:
     return made if made.is_terminal else _Plain(stderr=stderr, width=_WIDE)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table of texts, the first column being their name; long texts go on in the next line.
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> None:
+    """A table of texts whose first columns name a row; long texts go on in the next line.
 
-    Where the terminal is narrow, first texts give way, then headings, and names and numbers last.
+    Where the terminal is narrow, first texts give way, then headings; then the table goes on in another below it.
     """
     out, rows = console(), list(rows)
+    out.print(Text(title, "bold"))
     cells = [[row[number] for row in rows] for number in range(len(columns))]
     whole = [number == 0 or _are_words(texts) for number, texts in enumerate(cells)]
     folded = [_folded(heading, _longest(texts)) for heading, texts in zip(columns, cells, strict=True)]
-    divided = [False] * len(columns)
-    for headings, kept in ((columns, whole), (folded, whole), (columns, divided)):
-        if sum(map(_least, headings, cells, kept)) + 2 * len(columns) <= out.width:
-            break
-    made = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for heading, name in zip(headings, kept, strict=True):
-        made.add_column(Text(heading), overflow="fold", no_wrap=name)
-    for row in rows:
-        made.add_row(*map(Text, row))
-    out.print(Text(title, "bold"))
-    out.print(made)
+    fits = sum(map(_least, columns, cells, whole)) + 2 * len(columns) <= out.width
+    headings = columns if fits else folded
+    widths = list(map(_least, headings, cells, whole))
+    for group in _groups(widths, names, out.width):
+        made = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        least = sum(widths[number] + 2 for number in group)
+        for number in group:
+            kept = whole[number] and least <= out.width
+            made.add_column(Text(headings[number]), overflow="fold", no_wrap=kept)
+        for row in rows:
+            made.add_row(*(Text(row[number]) for number in group))
+        out.print(made)
+
+
+def _groups(widths: Sequence[int], names: int, room: int) -> list[list[int]]:
+    """Columns in groups that fit, each after the names.
+
+    >>> _groups([4, 10, 10, 10], 1, 30)
+    [[0, 1, 2], [0, 3]]
+    """
+    groups = [list(range(names))]
+    for number in range(names, len(widths)):
+        here = [*groups[-1], number]
+        if sum(widths[each] + 2 for each in here) > room and len(here) > names + 1:
+            groups.append([*range(names), number])
+        else:
+            groups[-1] = here
+    return groups
 
 
 def _are_words(texts: Sequence[str]) -> bool:

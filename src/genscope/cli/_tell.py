@@ -23,8 +23,8 @@ def tell_plan(plan: Facts) -> None:
     missing = plan["trials"] - plan["stored"]
     more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']} as the search goes on"
     typer.echo(
-        f"{plan['study']} at budget {plan['budget']}: {plan['points']} points, {plan['trials']} trials{more}; "
-        f"{plan['stored']} are stored."
+        f"{plan['study']} at budget {plan['budget']}: {_count(plan['points'], 'point')}, "
+        f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']} stored."
     )
     if missing and plan["seconds"] is None:
         typer.echo(f"How long the missing {missing} take is not known: no trial of this study is stored.")
@@ -38,11 +38,14 @@ def tell_findings(title: str, facts: Facts, *, report: str) -> None:
     if facts["thresholds"]:
         print_table(heading, *_thresholds(facts["thresholds"]))
     else:
-        print_table(heading, *_points(facts["points"]))
+        shared, names, columns, rows = _points(facts["points"])
+        print_table("\n".join([heading, *shared]), columns, rows, names=names)
     fits = facts.get("fits") or ({"": facts["fit"]} if facts["fit"] else {})
     for name, fit in fits.items():
         typer.echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
-    typer.echo(f"{facts['trials']} trials, {facts['new_trials']} of them new, in {words.duration(facts['seconds'])}.")
+    typer.echo(
+        f"{_count(facts['trials'], 'trial')}, {facts['new_trials']} of them new, in {words.duration(facts['seconds'])}."
+    )
     typer.echo(f"Next: {report}")
 
 
@@ -56,21 +59,29 @@ def _thresholds(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:
     return [*axes, searched, "95 % interval", "trials"], rows
 
 
-def _points(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:
+def _points(found: Sequence[Facts]) -> tuple[list[str], int, list[str], list[list[str]]]:
+    """What all points share, how many columns name a point, the columns and the rows."""
     if not found:
-        return ["point"], []
+        return [], 1, ["point"], []
     axes = [name for name in found[0] if name not in ("trials", "failed", "shares", "medians")]
     shares, medians = list(found[0]["shares"]), list(found[0]["medians"])
+    varying = [name for name in axes if any(row[name] != found[0][name] for row in found)] or axes
+    fixed = [f"{name}={_cell(found[0][name])}" for name in axes if name not in varying]
     rows = [
         [
-            *(_cell(row[name]) for name in axes),
+            *(_cell(row[name]) for name in varying),
+            f"{row['trials']} ({row['failed']} failed)" if row["failed"] else str(row["trials"]),
             *(_cell(row["shares"][name]) for name in shares),
             *(_cell(row["medians"][name]) for name in medians),
-            f"{row['trials']} ({row['failed']} failed)" if row["failed"] else str(row["trials"]),
         ]
         for row in found
     ]
-    return [*axes, *(f"share {name}" for name in shares), *(f"median {name}" for name in medians), "trials"], rows
+    columns = [*varying, "trials", *(f"share {name}" for name in shares), *(f"median {name}" for name in medians)]
+    return ["all at " + ", ".join(fixed)] if fixed else [], max(len(varying), 1), columns, rows
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _cell(value: Any) -> str:
