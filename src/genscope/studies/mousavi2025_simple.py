@@ -78,7 +78,7 @@ STUDY = Study(
     # The largest N of the paper carries the claim: at 25 the FFN's ratio lies near the limit of the rule.
     points=(
         *points(["transformer", "ffn"], [25], 3),
-        *points(["transformer", "ffn"], [33], 6),
+        *points(["transformer", "ffn"], [33], 4),
         *points(["gru", "rnn"], [33], 1),
         *points(["transformer"], [25], 1, protocol="text"),
     ),
