@@ -14,23 +14,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 
 from genscope.explorer.glossary import GLOSSARY
 from genscope.explorer.room import Room
+from genscope.report.environment import environment
 
 _KEPT = "public, max-age=31536000, immutable"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("genscope.explorer"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_TEMPLATES = environment("genscope.explorer")
 
 
 def _help(name: str) -> Markup:

@@ -11,22 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from genscope.files import check_place, draft
 from genscope.lab.store import Store
 from genscope.papers import PAPERS, Paper
 from genscope.report import verdicts, words
 from genscope.report.account import Account, account
+from genscope.report.environment import environment
 from genscope.report.verdicts import Claim
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("genscope.report"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_TEMPLATES = environment("genscope.report")
 
 
 @dataclass(frozen=True)
