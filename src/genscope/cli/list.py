@@ -24,6 +24,9 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
     Example: genscope list --store sqlite:///results.db
     """
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()  # studies hold their trials
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json, print_table
 
