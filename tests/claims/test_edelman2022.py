@@ -127,7 +127,7 @@ def test_combining_parts():
 def test_a_verdict_has_all_its_fields():
     verdict = A4.verdict([Reading(pl.DataFrame({"status": []}), (), 0)], budget="quick", seconds=1.5)
     wanted = {"id", "statement", "source", "verdict", "numbers", "rule", "parts", "departures", "seconds"}
-    assert set(verdict) == wanted | {"budget", "remark"}
+    assert set(verdict) == wanted | {"budget", "remark", "studies"}
 
 
 @pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)

@@ -88,6 +88,7 @@ def test_names_from_a_store_and_from_the_address_are_shown_as_they_are(visit, ur
     page.get_by_role("tab", name="Claims (2)").click()
     expect(page.locator(".claim")).to_have_count(2)
     expect(page.locator("#claim-A2")).to_contain_text("Remark on A2.")
+    expect(page.locator("#claim-A2")).to_contain_text("Its study: plain")
     expect(page.locator("#claim-A2")).to_contain_text(PAPERS["edelman2022"].errata[5])
     expect(page.locator("#tally")).to_contain_text("holds 1 of 2")
     page.get_by_text("The rule, fixed before the data").first.click()

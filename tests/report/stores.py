@@ -154,6 +154,7 @@ def claim(name: str, verdict: str, **more: Any) -> dict[str, Any]:
         ],
         "departures": [f"departure of {name}"],
         "remark": {"text": f"remark on {name}", "paper": "edelman2022", "row": 6} if name == "A2" else None,
+        "studies": ["edelman2022-and", "not-stored"],
         "budget": "quick",
         **more,
     }

@@ -73,6 +73,8 @@ def test_the_summary_comes_first_and_leads_to_claims_and_errata(text, outline):
     targets = [attributes.get("href") for attributes in outline.all("a")]
     assert {"#claim-A1", "#claim-A2", "#claim-A10", "#erratum-edelman2022-6"} <= {*targets}
     assert "remark on A2" in outline.text
+    assert ">edelman2022-and</a>" in text
+    assert "not-stored" not in text
     assert "genscope reproduce --only A2 --budget quick" in outline.text
 
 

@@ -53,6 +53,7 @@ class Claim:
             "rule": self.rule,
             "parts": [asdict(part) for part in parts],
             "departures": list(self.departures.get(budget, ())),
+            "studies": [study.name for study in self.studies[budget]],
             "remark": asdict(remark) if remark else None,
             "budget": budget,
             "seconds": seconds,

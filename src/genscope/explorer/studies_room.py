@@ -190,18 +190,21 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
 
 
 def claims(url: str) -> dict[str, Any]:
-    """The newest verdict on each claim, with its numbers, its rule, the study of the same figure and the erratum."""
+    """The newest verdict on each claim, with its numbers, its rule, the studies that decided and the erratum."""
     from genscope.papers import PAPERS
     from genscope.report import verdicts
 
     with _reading(url) as store:
         listed = verdicts.claims(store.verdicts())
-        places = {manifest["source"]: name for name, manifest in store.manifests().items()}
+        held = store.manifests()
     errata = {anchor: text for paper in PAPERS for anchor, text in verdicts.errata(paper)}
-    more = ({"study": places.get(claim.source), "erratum": errata.get(claim.erratum)} for claim in listed)
     return {
         "tally": verdicts.tally(listed),
-        "claims": [dataclasses.asdict(claim) | each for claim, each in zip(listed, more, strict=True)],
+        "claims": [
+            dataclasses.asdict(claim)
+            | {"studies": [name for name in claim.studies if name in held], "erratum": errata.get(claim.erratum)}
+            for claim in listed
+        ],
     }
 
 

@@ -58,7 +58,7 @@ def render(store: Store) -> str:
         budgets=sorted({claim.budget for claim in claims}),
         papers=papers,
         errata={anchor for group in papers for anchor, _ in group.errata},
-        places={study.source: study.anchor for study in studies},
+        places={study.name: study.anchor for study in studies},
     )
 
 

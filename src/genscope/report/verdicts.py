@@ -39,6 +39,7 @@ class Claim:
     departures: Sequence[str]
     budget: str
     time: str
+    studies: Sequence[str] = ()  # whose trials decided
     remark: str = ""
     erratum: str = ""  # its anchor on the page
 
@@ -90,6 +91,7 @@ def _claim(row: Mapping[str, Any]) -> Claim:
         departures=facts.get("departures") or [],
         budget=facts["budget"],
         time=words.duration(facts["seconds"]) if "seconds" in facts else "",
+        studies=facts.get("studies") or (),
         remark=remark.get("text", ""),
         erratum=_anchor(remark["paper"], remark["row"]) if remark else "",
     )

@@ -329,10 +329,10 @@ async function claims() {
     claim.remark ? element("p", {}, claim.remark) : null,
     claim.erratum ? folded("The erratum", element("p", {}, claim.erratum)) : null,
     claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.verdict), ` ${each.statement}`))) : null,
-    claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join(" ")}`) : null,
+    claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join("; ")}`) : null,
     folded("Its numbers", ...(claim.parts.length ? claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)]) : [numbers(claim.numbers)])),
     folded("The rule, fixed before the data", element("p", {}, claim.rule), element("p", { class: "source" }, "All rules: docs/claims.md; errors found in the papers: docs/errata.md")),
-    claim.study ? element("button", { type: "button", onclick: () => { tab("studies"); choose(claim.study); } }, `Its study: ${claim.study}`) : null)));
+    ...claim.studies.map((name) => element("button", { type: "button", onclick: () => { tab("studies"); choose(name); } }, `Its study: ${name}`)))));
   if (!found.claims.length) $("claims-list").replaceChildren(element("p", {}, "No claim has been decided in this store. This decides them:"), element("pre", {}, `genscope reproduce --budget quick --store ${known.store}`));
 }
 
