@@ -29,8 +29,8 @@ REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
 CURVES: dict[str, tuple[Sequence[int], int]] = {
     "transformer": (LENGTHS, 5),
     "ffn": (LENGTHS, 5),
-    "gru": ((4, 6), 1),
-    "rnn": ((4, 6), 1),
+    "gru": ((4, 8), 1),
+    "rnn": ((4, 8), 1),
 }
 
 
