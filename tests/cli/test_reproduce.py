@@ -47,7 +47,7 @@ def test_every_claim_is_decided_stored_and_shown(table, call, directory):
     said = [line for line in result.stderr.splitlines() if line.startswith("T")]
     assert said == ["T10 undecided: statement of T10", "T2 fails: statement of T2", "T1 holds: statement of T1"]
     assert result.stderr.count("toy: 1 of 1 trials") == 1  # the study that two claims rest on runs once
-    assert "statement of T1" in result.stdout
+    assert "statement of T1 (tests)" in result.stdout
     words = " ".join(result.stdout.split())
     assert "departs - departure of T10" in words
     assert "by - none" in words

@@ -62,7 +62,7 @@ def reproduce(
     if as_json:
         print_json(facts)
     else:
-        print_table("Claims", ["id", "verdict", "claim", "source"], _rows(facts["claims"]))
+        print_table("Claims", ["id", "verdict", "claim and source"], _rows(facts["claims"]))
         found = Counter(verdict["verdict"] for verdict in facts["claims"])
         typer.echo(f"{found['holds']} hold, {found['fails']} fail, {found['undecided']} are undecided at this budget.")
         typer.echo(f"The report is in {facts['report']}; the results are in {facts['store']}.")
@@ -77,12 +77,12 @@ def _rows(verdicts: Sequence[Mapping[str, Any]]) -> Iterator[list[str]]:
     from genscope.report import words
 
     for verdict in verdicts:
-        yield [verdict["id"], verdict["verdict"], verdict["statement"], verdict["source"]]
+        yield [verdict["id"], verdict["verdict"], f"{verdict['statement']} ({verdict['source']})"]
         for part in verdict["parts"]:
             numbers = "; ".join(f"{name}: {words.value(value)}" for name, value in part["numbers"].items())
-            yield ["", part["decision"], f"- {part['statement']}{f' ({numbers})' if numbers else ''}", ""]
-        yield ["", "by", f"- {verdict['rule']}", ""]
+            yield ["", part["decision"], f"- {part['statement']}{f' ({numbers})' if numbers else ''}"]
+        yield ["", "by", f"- {verdict['rule']}"]
         if verdict["departures"]:
-            yield ["", "departs", f"- {'; '.join(verdict['departures'])}", ""]
+            yield ["", "departs", f"- {'; '.join(verdict['departures'])}"]
         if remark := verdict["remark"]:
-            yield ["", "but", f"- {remark['text']}", f"docs/errata.md, {remark['paper']} {remark['row']}"]
+            yield ["", "but", f"- {remark['text']} (docs/errata.md, {remark['paper']} {remark['row']})"]
