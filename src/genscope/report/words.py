@@ -75,10 +75,14 @@ def value(thing: Any) -> str:
 
     >>> value([1, 2.5]), value({"low": 1, "high": 2}), value("as it is")
     ('[1, 2.5]', 'low 1, high 2', 'as it is')
+    >>> value([1, None]), value([None, None])  # an interval with an open end, and none at all
+    ('[1, unknown]', 'unknown')
     """
     if isinstance(thing, Mapping):
         return ", ".join(f"{name} {value(part)}" for name, part in thing.items())
     if isinstance(thing, list | tuple):
+        if thing and all(part is None for part in thing):
+            return value(None)
         return f"[{', '.join(value(part) for part in thing)}]"
     return number(thing) if isinstance(thing, bool | int | float | None) else str(thing)
 
