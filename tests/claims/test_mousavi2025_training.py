@@ -124,26 +124,39 @@ def test_b7_is_a_check_of_every_run():
     assert verdict(B7, NOTHING) == "undecided"
 
 
-def sparsity(ratios, **options):
-    rows = []
-    for q, ratio in ratios.items():
-        rows += runs(lambda p: 1e5, [{"sparsity": q}], architecture="transformer", **options)
-        rows += runs(lambda p, r=ratio: 1e5 * r, [{"sparsity": q}], architecture="ffn", **options)
-    return rows
+def sparsity(ratios, spread=0.03, hardness=(1.0, 1.0, 1.0)):
+    """Three draws of links and encodings, each so much harder for both networks, whose ratio scatters too."""
+    return [
+        {**row, "draw": draw, "samples": row["samples"] * hardness[draw]}
+        for q, ratio in ratios.items()
+        for name, factor, wiggle in (("transformer", 1.0, spread), ("ffn", ratio, -spread))
+        for draw, row in enumerate(
+            runs(lambda p, r=factor: 1e5 * r, [{"sparsity": q}], architecture=name, spread=wiggle)
+        )
+    ]
 
 
 def test_b8_compares_the_ends():
     assert verdict(B8, reading(sparsity({2: 1.5, 3: 1.2, 4: 3.0}))) == "holds"
     assert verdict(B8, reading(sparsity({2: 3.0, 4: 1.5}))) == "fails"
     assert verdict(B8, reading(sparsity({2: 1.5, 4: 1.55}))) == "undecided"
+    assert verdict(B8, reading(sparsity({2: 1.5, 4: 3.0}, spread=1.0))) == "undecided"
     assert verdict(B8, reading(sparsity({2: 1.5}))) == "undecided"
     assert verdict(B8, NOTHING) == "undecided"
+
+
+def test_b8_compares_networks_draw_by_draw():
+    assert verdict(B8, reading(sparsity({2: 1.5, 4: 3.0}, hardness=(1.0, 5.0, 25.0)))) == "holds"
+    rows = sparsity({2: 1.5, 4: 3.0})
+    for row in rows:
+        row["reached"] = (row["architecture"], row["sparsity"]) != ("transformer", 4)  # its ratio is an upper limit
+    assert verdict(B8, reading(rows)) == "undecided"
 
 
 def test_b8_has_a_part_for_the_rnn_where_it_was_run():
     rows = sparsity({2: 1.5, 3: 3.0})
     worse = [
-        {"architecture": "rnn", "sparsity": q, "samples": samples, "reached": True}
+        {"architecture": "rnn", "sparsity": q, "samples": samples, "reached": True, "draw": 0}
         for q, samples in ((2, 4e5), (3, 1e5))
     ]
     assert verdict(B8, reading([*rows, *worse])) == "fails"
