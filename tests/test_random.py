@@ -38,3 +38,10 @@ def test_a_probability_beyond_one_is_refused():
 def test_biased_bits_are_the_small_words(probability):
     expected = np.asarray(jr.bits(jr.key(11), (35,), "uint32")) < probability * 2**32
     np.testing.assert_array_equal(biased_bits(jr.key(11), (5, 7), probability), expected.reshape(5, 7))
+
+
+def test_keys_of_another_kind_serve_too():
+    """2,000 fair bits: fewer than 800 or more than 1,200 ones have probability 2e-18."""
+    key = jr.key(11, impl="rbg")
+    assert 800 < int(biased_bits(key, (2000,), 0.5).sum()) < 1200
+    assert len({*words(numbered(key, jnp.arange(3, dtype="uint32"))[1], 5).tolist()} - {*words(key, 5).tolist()}) == 5

@@ -45,7 +45,7 @@ def words(key: Key[Array, ""], size: int, start: UInt32[Array, ""] | int = 0) ->
 
 def numbered(key: Key[Array, ""], numbers: UInt32[Array, " size"]) -> Key[Array, " size"]:
     """The keys that `jax.random.fold_in` derives from a key and each of the numbers."""
-    return jr.wrap_key_data(jnp.stack(_threefry(key, numbers), axis=1))
+    return jr.wrap_key_data(jnp.stack(_threefry(key, numbers), axis=1), impl="threefry2x32")
 
 
 def _threefry(key: Key[Array, ""], counts: UInt32[Array, " size"]) -> tuple[UInt32[Array, " size"], ...]:
@@ -54,7 +54,7 @@ def _threefry(key: Key[Array, ""], counts: UInt32[Array, " size"]) -> tuple[UInt
     JAX keeps its rounds in a loop, which writes both halves of the state to memory five times; here XLA makes one
     vectorised pass, five times faster, that can begin anywhere.
     """
-    first, second = jr.key_data(key)
+    first, second = jr.key_data(key)[:2]  # all of JAX's usual key; keys of other kinds have more words
     schedule = (first, second, first ^ second ^ jnp.uint32(0x1BD11BDA))
     left = jnp.broadcast_to(first, counts.shape)
     right = counts + second

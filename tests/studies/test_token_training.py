@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from genscope.studies._token_training import CODE, Shape, compile_once, prepare, task_keys
+from genscope.studies._token_training import CODE, Shape, begin_compiling, prepare, task_keys
 
 BEGIN = partial(
     prepare,
@@ -33,7 +33,7 @@ def test_workers_wait_for_the_first_that_compiles():
         seen.append((model.w_in.shape, task.encoding.shape, test.examples.x.shape))
 
     with ThreadPoolExecutor(2) as workers:
-        list(workers.map(lambda _: compile_once("once", BEGIN, train), range(4)))
+        list(workers.map(lambda _: begin_compiling("once", BEGIN, train), range(4)))
     prepared = BEGIN()
     assert seen == [(prepared.model.w_in.shape, prepared.task.encoding.shape, prepared.test.examples.x.shape)]
 
@@ -44,6 +44,6 @@ def test_a_compilation_that_fails_is_tried_again():
 
     tried = []
     with pytest.raises(RuntimeError, match="out of memory"):
-        compile_once("again", BEGIN, fail)
-    compile_once("again", BEGIN, lambda *run: tried.append(run))
+        begin_compiling("again", BEGIN, fail)
+    begin_compiling("again", BEGIN, lambda *run: tried.append(run))
     assert len(tried) == 1

@@ -309,8 +309,10 @@ def measure(
         exact=exact,
     )
     if begin.keywords["shape"].padded:
-        compile_once((*begin.keywords.items(), losses, every), begin, partial(train, budget=BATCH * every))
-    prepared = begin()
+        rehearse = partial(train, key=jr.key(0), budget=BATCH * every)
+        prepared = begin_compiling((*begin.keywords.items(), losses, every), begin, rehearse)
+    else:
+        prepared = begin()
     run = train(prepared.model, prepared.task, prepared.test, budget=protocol.budget)
     return record(run, prepared.task, context_length, protocol)
 
@@ -319,21 +321,23 @@ _COMPILED: set[Hashable] = set()
 _COMPILING = Lock()
 
 
-def compile_once(programs: Hashable, begin: partial[Prepared], train: Callable[..., Any]) -> None:
-    """Compile both programs of a run at the same time, while other workers with the same programs wait for them.
+def begin_compiling(programs: Hashable, begin: partial[Prepared], rehearse: Callable[..., Any]) -> Prepared:
+    """Begin a run; the first with these programs also compiles its training, at the same time.
 
-    Each would compile its own otherwise; training is compiled by a few steps on zeros.
+    Other workers with the same programs wait for them, since each would compile its own otherwise; training is compiled
+    by a few steps on zeros.
     """
     with _COMPILING:
-        if programs in _COMPILED:
-            return
-        shapes = begin(shapes_only=True)
-        empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-        with ThreadPoolExecutor(1) as beside:
-            trained = beside.submit(train, empty.model, empty.task, empty.test)
-            begin()
-            trained.result()
-        _COMPILED.add(programs)
+        if programs not in _COMPILED:
+            shapes = begin(shapes_only=True)
+            empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+            with ThreadPoolExecutor(1) as beside:
+                rehearsed = beside.submit(rehearse, empty.model, empty.task, empty.test)
+                prepared = begin()
+                rehearsed.result()
+            _COMPILED.add(programs)
+            return prepared
+    return begin()
 
 
 def record(run: SamplesToThreshold, task: TokenRegression, context_length: int, protocol: Protocol) -> dict[str, Any]:

@@ -23,7 +23,7 @@ STUDY = Study(
     source="edelman2022, Figure 2, continued",
     trial=trial,
     points=grid(context_length=[1600, 3200, 10_000], preset=["tuned"]),
-    search=Search(lowest=32, highest=1000, start=130, width=0.25, trials=96, batch=4, round=16),
+    search=Search(lowest=32, highest=1000, start=130, width=0.25, trials=48, batch=4, round=16),
     budgets={
         "quick": Plan(
             grid(context_length=[3200], preset=["tuned"]),
