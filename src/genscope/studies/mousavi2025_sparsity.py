@@ -54,7 +54,7 @@ STUDY = Study(
     trial=trial,
     trial_cost=8.0,
     # The least and the largest q carry the claim. One run of the RNN at two q could not tell a factor of 4 from none.
-    points=(*_points(["transformer", "ffn"], [2, 5], 10), *_points(["transformer", "ffn"], [3, 4], 4)),
+    points=(*_points(["transformer", "ffn"], [2, 5], 24), *_points(["transformer", "ffn"], [3, 4], 4)),
     budgets={
         "quick": Plan(_points(["transformer", "ffn"], [2, 3], 2)),
         "paper": Plan(
