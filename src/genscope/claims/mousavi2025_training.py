@@ -75,7 +75,8 @@ def _b5(readings: Sequence[Reading]) -> list[Part]:
             for kind in (name, "transformer")
         )
         verdict: Decision = decide(gap, 0.0, []) if not censored else "undecided"
-        beside = {f"exponent under the text, {kind}": _value(_exponent(text, kind)) for kind in (name, "transformer")}
+        under_text = {kind: _exponent(text, kind) for kind in (name, "transformer")}
+        beside = {f"exponent under the text, {kind}": slope.value for kind, slope in under_text.items() if slope}
         numbers = _numbers(f"exponent of {name} less Transformer", gap) | {
             f"exponent of {name}": _value(_exponent(frame, name)),
             "exponent of Transformer": _value(base),

@@ -147,11 +147,16 @@ STUDY = Study(
         Curves(
             title="The block appears before the loss falls",
             caption=(
-                "Share of the squared matrix inside the block, and share of the block on its diagonal, against the "
-                "training step."
+                "Share of the squared matrix inside the block, share of the block on its diagonal, and the training "
+                "loss, against the training step."
             ),
             source="mousavi2025, Figure 2",
-            labels={"curve_steps": "training step", "block_curve": "in the block", "diagonal_curve": "on its diagonal"},
+            labels={
+                "curve_steps": "training step",
+                "block_curve": "in the block",
+                "diagonal_curve": "on its diagonal",
+                "loss_curve": "training loss",
+            },
             where={"protocol": "code"},
             x="curve_steps",
             y=("block_curve", "diagonal_curve", "loss_curve"),
