@@ -87,7 +87,7 @@ STUDY = Study(
     trial=trial,
     trial_cost=10.0,
     points=grid(context_length=[20], sample_size=[4096], degree=[1, 2], sparsity=[2, 5], steps=[8_000]),
-    seeds=8,
+    seeds=4,
     budgets={
         "quick": Plan(grid(context_length=[20], sample_size=[4096], degree=[1], sparsity=[2], steps=[2_000])),
         "paper": Plan(
