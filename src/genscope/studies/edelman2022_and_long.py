@@ -22,6 +22,7 @@ STUDY = Study(
     title="Sparse AND at long contexts",
     source="edelman2022, Figure 2, continued",
     trial=trial,
+    trial_cost=9.0,
     points=grid(context_length=[1600, 3200, 10_000], preset=["tuned"]),
     search=Search(lowest=32, highest=1000, start=130, width=0.25, trials=48, batch=4, round=16),
     budgets={
