@@ -255,7 +255,7 @@ B6 = Claim(
     decide=_b6,
     departures={
         "quick": ("N = 25, 2 runs, without the RNN",),
-        "standard": ("N = 25, 33; one run of the GRU, one of the simple RNN",),
+        "standard": ("N = 33 with one run of the GRU; the simple RNN at N = 25, one run",),
         "paper": ("one run of the GRU at each N",),
     },
 )
