@@ -74,7 +74,7 @@ STUDY = Study(
     title="Samples to learn 1-sparse token regression",
     source="mousavi2025, Figure 1a",
     trial=trial,
-    trial_cost=10.0,
+    trial_cost=5.0,
     points=(
         *points(["transformer", "ffn", "gru"], [2, 4, 8, 12], 3),
         *points(["transformer", "ffn"], [2, 4, 8, 12], 2, protocol="text"),

@@ -74,7 +74,7 @@ STUDY = Study(
     title="Samples to learn simple 1-sparse token regression",
     source="mousavi2025, Figure 1b",
     trial=trial,
-    trial_cost=60.0,
+    trial_cost=25.0,
     # The largest N of the paper carries the claim: at 25 the FFN's ratio lies near the limit of the rule. The recurrent
     # networks come first, because one of their runs takes longer than all others together.
     points=(
