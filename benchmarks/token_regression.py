@@ -25,12 +25,12 @@ LENGTHS = (2, 4, 6, 8, 10, 12)
 CORES = len(os.sched_getaffinity(0))
 DIM, BATCH, TEST, EVERY = 10, 64, 5000, 10
 REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
-# The recurrent curves take minutes: their ratio is measured at two short lengths with one run each.
+# The recurrent curves take minutes: their ratio is measured at some lengths, with runs for two cores.
 CURVES: dict[str, tuple[Sequence[int], int]] = {
     "transformer": (LENGTHS, 5),
     "ffn": (LENGTHS, 5),
-    "gru": ((4, 8), 1),
-    "rnn": ((4, 8), 1),
+    "gru": ((4, 8), 2),
+    "rnn": ((4, 8, 12), 2),
 }
 
 

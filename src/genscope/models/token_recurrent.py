@@ -9,9 +9,10 @@ are one product. Gates are ordered and applied as in the public code: reset gate
 Shapes: B prompts of N tokens of dimension D, s state, g = gates * s.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -97,54 +98,6 @@ KINDS = {
 }
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def unroll(
-    kind: str, reverse: bool, a: Float[Array, "N B g"], weight: Float[Array, "g s"], bias: Float[Array, " g"]
-) -> Float[Array, "N B s"]:
-    """States after each token, from zero, when `a` is the tokens' share of the gates."""
-    return _unroll_forward(kind, reverse, a, weight, bias)[0]
-
-
-def _unroll_forward(kind: str, reverse: bool, a: Array, weight: Array, bias: Array):
-    cell = KINDS[kind]
-
-    def step(carry, a):
-        u = carry[0] @ weight.T
-        u = u + jnp.broadcast_to(bias, u.shape)
-        new, kept = cell.forward(_gates(a, cell), _gates(u, cell), carry)
-        return new, (new[0], kept, carry)
-
-    start = (jnp.zeros((a.shape[1], weight.shape[1]), a.dtype),) * cell.parts
-    _, (states, kept, before) = jax.lax.scan(step, start, a, reverse=reverse)
-    return states, (kept, before, weight)
-
-
-def _unroll_backward(kind: str, reverse: bool, saved, toward: Array):
-    kept, before, weight = saved
-    cell = KINDS[kind]
-    blocks = jnp.split(weight, cell.gates)
-
-    def step(toward_after, now):
-        kept, carry, toward = now
-        into_a, into_u, into_carry = cell.backward(kept, carry, (toward_after[0] + toward, *toward_after[1:]))
-        through = sum(part @ block for part, block in zip(into_u, blocks, strict=True))
-        return (into_carry[0] + through, *into_carry[1:]), (into_a, into_u)
-
-    end = tuple(jnp.zeros_like(part[0]) for part in before)
-    _, (into_a, into_u) = jax.lax.scan(step, end, (kept, before, toward), reverse=not reverse)
-    states = before[0].reshape(-1, weight.shape[1])
-    shares = [part.reshape(states.shape).T @ states for part in into_u]  # all steps in one product per gate
-    into_bias = jnp.concatenate([jnp.sum(part, axis=(0, 1)) for part in into_u])
-    return jnp.concatenate(into_a, axis=2), jnp.concatenate(shares), into_bias
-
-
-def _gates(together: Array, cell: _Cell) -> Parts:
-    return tuple(jnp.split(together, cell.gates, axis=-1))
-
-
-unroll.defvjp(_unroll_forward, _unroll_backward)
-
-
 class Direction(eqx.Module):
     """The weights of one direction: what the gates take from a token and from the state."""
 
@@ -162,8 +115,59 @@ class Direction(eqx.Module):
 
     def states(self, kind: str, z: Float[Array, "N B D"], *, reverse: bool) -> Float[Array, "N B s"]:
         """States after each token."""
-        a = z @ self.w_in.T
-        return unroll(kind, reverse, a + jnp.broadcast_to(self.b_in, a.shape), self.w_state, self.b_state)
+        return unroll(kind, reverse, self, z)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def unroll(kind: str, reverse: bool, weights: Direction, z: Float[Array, "N B D"]) -> Float[Array, "N B s"]:
+    """States after each token, from zero."""
+    return _unroll_forward(kind, reverse, weights, z)[0]
+
+
+def _unroll_forward(kind: str, reverse: bool, weights: Direction, z: Array):
+    cell = KINDS[kind]
+
+    def gates(matrix: Array, bias: Array, x: Array) -> Parts:
+        image = x @ matrix.T
+        return tuple(jnp.split(image + jnp.broadcast_to(bias, image.shape), cell.gates, axis=-1))
+
+    def step(carry, z):
+        # The tokens' share here, not for all steps at once: that would leave the caches, and the memory be new to us.
+        a = gates(weights.w_in, weights.b_in, z)
+        new, kept = cell.forward(a, gates(weights.w_state, weights.b_state, carry[0]), carry)
+        return new, (new[0], kept, carry)
+
+    start = (jnp.zeros((z.shape[1], weights.w_state.shape[1]), z.dtype),) * cell.parts
+    _, (states, kept, before) = jax.lax.scan(step, start, z, reverse=reverse)
+    return states, (kept, before, weights, z)
+
+
+def _unroll_backward(kind: str, reverse: bool, saved, toward: Array):
+    kept, before, weights, z = saved
+    cell = KINDS[kind]
+
+    def back(parts: Parts, matrix: Array) -> Array:
+        images = (part @ block for part, block in zip(parts, jnp.split(matrix, cell.gates), strict=True))
+        return functools.reduce(operator.add, images)
+
+    def step(toward_after, now):
+        kept, carry, toward = now
+        into_a, into_u, into_carry = cell.backward(kept, carry, (toward_after[0] + toward, *toward_after[1:]))
+        return (into_carry[0] + back(into_u, weights.w_state), *into_carry[1:]), (into_a, into_u)
+
+    end = tuple(jnp.zeros_like(part[0]) for part in before)
+    _, (into_a, into_u) = jax.lax.scan(step, end, (kept, before, toward), reverse=not reverse)
+
+    def share(parts: Parts, read: Array) -> tuple[Array, Array]:
+        """Gradients of matrix and bias: all steps in one product per gate."""
+        rows = read.reshape(-1, read.shape[2])
+        columns = [part.reshape(len(rows), -1) for part in parts]
+        return jnp.concatenate([c.T @ rows for c in columns]), jnp.concatenate([jnp.sum(c, axis=0) for c in columns])
+
+    return Direction(*share(into_a, z), *share(into_u, before[0])), back(into_a, weights.w_in)
+
+
+unroll.defvjp(_unroll_forward, _unroll_backward)
 
 
 class TokenRecurrent(eqx.Module):

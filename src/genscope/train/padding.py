@@ -2,7 +2,7 @@
 
 Source: None (house convention).
 Departures: None.
-Guarantee: above the smallest shape, at most half as many rows again as were asked for.
+Guarantee: above the smallest shape, at most a quarter as many rows again as were asked for.
 """
 
 import numpy as np
@@ -10,21 +10,20 @@ from jaxtyping import Float
 
 
 def padded_size(size: int, *, smallest: int = 32) -> int:
-    """The next of the doublings of `smallest`, and of the sizes half as large again.
+    """The next of the doublings of `smallest`, and of the three sizes that divide each doubling evenly.
 
     >>> [padded_size(size) for size in (1, 32, 33, 49, 70, 200)]
-    [32, 32, 48, 64, 96, 256]
+    [32, 32, 40, 56, 80, 224]
     >>> [padded_size(size, smallest=128) for size in (1, 128, 129)]
-    [128, 128, 192]
+    [128, 128, 160]
     """
     if size < 1:
         raise ValueError(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
     power = smallest
-    while power < size:
-        if size <= power * 3 // 2:
-            return power * 3 // 2
+    while 2 * power < size:
         power *= 2
-    return power
+    quarter = power // 4
+    return max(power, -(-size // quarter) * quarter)
 
 
 def example_weights(size: int, padded: int) -> Float[np.ndarray, " padded"]:
