@@ -109,7 +109,7 @@ STUDY = Study(
     trial=trial,
     trial_cost=1.0,
     points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[200], preset=["minGPT"])],
-    search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=600, batch=4, round=16),
+    search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=1000, batch=4, round=16),
     budgets={
         "quick": Plan(
             grid(context_length=[50, 200, 800], preset=["tuned"]),

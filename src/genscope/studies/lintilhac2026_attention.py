@@ -200,7 +200,7 @@ STUDY = Study(
         *grid(**_PAPER, degree=[2, 3], scores=["full"]),
         *grid(**_PAPER, degree=[2], scores=["positions"]),
     ),
-    seeds=200,  # of each degree; 400 gave a share of 0.48 [0.44, 0.51], too near to one half for any affordable number
+    seeds=100,  # of each degree; 400 gave a share of 0.48 [0.44, 0.51], too near to one half for any affordable number
     budgets={
         "quick": Plan(grid(**_PAPER, degree=[2], scores=["full"]), seeds=12),
         "paper": Plan(grid(**_PAPER, degree=[2, 3], scores=SCORES), seeds=1000),
