@@ -54,7 +54,7 @@ def test_a_bad_model_is_refused_after_a_glance():
 
     held_out = Validation(TASK, key=jr.key(0), predict=wrong, size=2000, chunk=500)
     assert not held_out.perfect(Rule(jnp.array(-1)))
-    assert seen == [100]
+    assert seen == [250]
 
 
 def test_chunks_may_be_smaller_than_a_glance():

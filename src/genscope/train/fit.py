@@ -95,12 +95,13 @@ def fit(
         raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
     weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
     model, state = begin(model, optimizer=optimizer)
+    scale = jnp.float32(rate)
     losses: list[np.ndarray] = []
     taken, stopped, diverged, settled = 0, False, False, False
     while taken < steps and not (stopped or diverged or settled):
         size = min(every, steps - taken)
         model, state, chunk = advance(
-            model, state, x, y, weight, jnp.float32(rate), predict=predict, loss=loss, optimizer=optimizer, steps=size
+            model, state, x, y, weight, scale, predict=predict, loss=loss, optimizer=optimizer, steps=size
         )
         losses.append(np.asarray(chunk))
         taken += size

@@ -5,7 +5,7 @@ Departures: None; a model is perfect if and only if it is right on all held-out 
 Guarantee: exact on the drawn examples; the same key gives the same examples at every evaluation.
 """
 
-import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import equinox as eqx
@@ -18,13 +18,15 @@ from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
 from genscope.train.padding import example_weights
 
-GLANCE = 100  # examples
+GLANCE = 250  # examples that are evaluated together: few for a glance, enough for a product, and one shape to compile
 KEPT_BYTES = 2**26
 
 
 @eqx.filter_jit
-def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int) -> Batch:
-    return task.sample(jr.fold_in(key, chunk), size)
+def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int, glance: int) -> list[Batch]:
+    examples = task.sample(jr.fold_in(key, chunk), size)
+    parts = range(0, size, glance)
+    return [Batch(examples.x[start : start + glance], examples.y[start : start + glance]) for start in parts]
 
 
 @eqx.filter_jit
@@ -33,7 +35,7 @@ def _count(model: eqx.Module, examples: Batch, weight: Array, predict: Callable[
 
 
 class Validation:
-    """`size` held-out examples of a task, in chunks that are drawn when they are needed.
+    """`size` held-out examples of a task, drawn in chunks when they are needed, and looked at in parts of these.
 
     The first chunk is kept, and all of them are where they take little memory.
     """
@@ -46,48 +48,47 @@ class Validation:
                 f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of it."
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
-        self._kept = {0: _draw(task, key, jnp.uint32(0), chunk)}
-        self._few = Batch(self._kept[0].x[:GLANCE], self._kept[0].y[:GLANCE])
-        self._keep = self._kept[0].x.nbytes * (size // chunk) <= KEPT_BYTES
+        self._glance = math.gcd(chunk, GLANCE)
+        self._ones = jnp.ones(self._glance)
+        self._kept: dict[int, list[Batch]] = {}
+        self._keep = sum(part.x.nbytes for part in self._chunk(0)) * (size // chunk) <= KEPT_BYTES
 
-    def _chunk(self, index: int) -> Batch:
+    def _chunk(self, index: int) -> list[Batch]:
         if index in self._kept:
             return self._kept[index]
-        examples = _draw(self.task, self.key, jnp.uint32(index), self.chunk)
-        if self._keep:
-            self._kept[index] = examples
-        return examples
+        parts = _draw(self.task, self.key, jnp.uint32(index), self.chunk, self._glance)
+        if index == 0 or self._keep:
+            self._kept[index] = parts
+        return parts
 
-    def _chunks(self) -> Iterator[Batch]:
-        return map(self._chunk, range(self.size // self.chunk))
+    def _parts(self) -> Iterator[Batch]:
+        return (part for index in range(self.size // self.chunk) for part in self._chunk(index))
 
-    def _right(self, model: eqx.Module, examples: Batch) -> int:
-        return int(_count(model, examples, jnp.ones(len(examples.y)), self.predict))
+    def _right(self, model: eqx.Module, examples: Batch, weight: Array | None = None) -> int:
+        return int(_count(model, examples, self._ones if weight is None else weight, self.predict))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
-        return self._right(model, self._chunk(0)) / self.chunk
+        return sum(self._right(model, part) for part in self._chunk(0)) / self.chunk
 
     def accuracy(self, model: eqx.Module) -> float:
         """Accuracy on all examples."""
-        return sum(self._right(model, chunk) for chunk in self._chunks()) / self.size
+        return sum(self._right(model, part) for part in self._parts()) / self.size
 
     def perfect(self, model: eqx.Module) -> bool:
-        """Whether every example is classified rightly; ends at the first group of them with a mistake."""
-        groups = itertools.chain([self._few], self._chunks())
-        return all(self._right(model, examples) == len(examples.y) for examples in groups)
+        """Whether every example is classified rightly; ends at the first part with a mistake."""
+        return all(self._right(model, part) == self._glance for part in self._parts())
 
     def accuracy_on(self, model: eqx.Module, examples: Batch) -> float:
-        """Accuracy on other examples, by the program that is compiled for the chunks."""
+        """Accuracy on other examples, by the program that is compiled for the held-out ones."""
         x, y = np.asarray(examples.x), np.asarray(examples.y)
         right = 0
-        for start in range(0, len(y), self.chunk):
-            rows = slice(start, start + self.chunk)
-            missing = self.chunk - len(y[rows])
+        for start in range(0, len(y), self._glance):
+            rows = slice(start, start + self._glance)
+            missing = self._glance - len(y[rows])
             padded = Batch(
                 jnp.asarray(np.pad(x[rows], ((0, missing), *((0, 0),) * (x.ndim - 1)))),
                 jnp.asarray(np.pad(y[rows], (0, missing))),
             )
-            weight = jnp.asarray(example_weights(self.chunk - missing, self.chunk))
-            right += int(_count(model, padded, weight, self.predict))
+            right += self._right(model, padded, jnp.asarray(example_weights(self._glance - missing, self._glance)))
         return right / len(y)
