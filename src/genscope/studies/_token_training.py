@@ -22,6 +22,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from genscope.compilation import FASTER, ONCE
 from genscope.models.mousavi2025 import Transformer
 from genscope.models.token_attention import TokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
@@ -32,7 +33,6 @@ from genscope.tasks.links import draw_link
 from genscope.tasks.token_encoding import default_encoding_dim
 from genscope.tasks.token_regression import Scale, TokenRegression
 from genscope.train.samples_to_threshold import (
-    FASTER_COMPILATION,
     SamplesToThreshold,
     TestSet,
     samples_to_threshold,
@@ -233,11 +233,10 @@ def prepare(
     return Prepared(task, model, test(test_key, task, protocol=protocol))
 
 
-# Many small loops that run once: to optimise them takes longer than to run them slowly.
 @partial(
     jax.jit,
     static_argnames=("shape", "architecture", "protocol", "link", "simple"),
-    compiler_options=FASTER_COMPILATION | {"xla_backend_optimization_level": 0},
+    compiler_options=ONCE,
 )
 def _draw_both(
     of_task: tuple[Key[Array, ""], Key[Array, ""]],
@@ -256,7 +255,7 @@ def _draw_both(
     return task, draw_model(init_key, task, encoding_dim, architecture=architecture, protocol=protocol)
 
 
-@partial(jax.jit, static_argnames="protocol", compiler_options=FASTER_COMPILATION)
+@partial(jax.jit, static_argnames="protocol", compiler_options=FASTER)
 def _draw_test(key: Key[Array, ""], task: TokenRegression, *, protocol: Protocol) -> TestSet:
     examples = (task.simple() if protocol.simple_test else task).sample(key, protocol.test_size)
     return TestSet(examples, position_mean(examples.y**2, task))

@@ -23,9 +23,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from genscope.bounds.perturbation import derivatives, steady_sigma, trace_change
+from genscope.compilation import FASTER, ONCE
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import random_function
@@ -52,7 +53,7 @@ def trial(
             stream(key, "function"), dim=context_length, degree=degree, sparsity=sparsity, basis="phi"
         )
         built = fourier_components(function, leakage=LEAKAGE, inactive=INACTIVE, key=stream(key, "expectation"))
-        x = jr.bernoulli(stream(key, "inputs"), 0.5, (INPUTS, context_length))
+        x = _inputs(stream(key, "inputs"), context_length)
         y = jnp.asarray(function(np.asarray(x)))
         parameters, rest = eqx.partition(built.model, eqx.is_inexact_array)
         theta, unravel = ravel_pytree(parameters)
@@ -79,7 +80,12 @@ def trial(
     }
 
 
-@eqx.filter_jit
+@functools.partial(jax.jit, static_argnums=1, compiler_options=ONCE)
+def _inputs(key: Key[Array, ""], context_length: int) -> Bool[Array, "inputs T"]:
+    return jr.bernoulli(key, 0.5, (INPUTS, context_length))
+
+
+@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
 def _trace(
     unravel: Any, rest: Any, x: Array, y: Array, theta: Float[Array, " p"], probes: Float[Array, "m p"]
 ) -> Float[Array, " 2"]:
@@ -97,7 +103,7 @@ def _trace(
     return jnp.stack([trace, jnp.std(rest_of_trace, ddof=1) / math.sqrt(PROBES)])
 
 
-@eqx.filter_jit
+@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
 def _smoothed_changes(
     unravel: Any, rest: Any, x: Array, y: Array, theta: Array, noise: Array
 ) -> Float[Array, "pairs sigmas"]:

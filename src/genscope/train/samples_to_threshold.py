@@ -18,13 +18,13 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
+from genscope.compilation import FASTER
 from genscope.random import numbered
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.fit import updated
 from genscope.train.screen import MARGIN, screened
 
 Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a task on each example of a batch
-FASTER_COMPILATION = {"xla_cpu_use_fusion_emitters": False}  # half the time on CPUs, and programs as fast
 FEW = 2**15  # parameters: they and their averages fit the second cache
 SEE_ALL = 1e30  # a margin that no excess overcomes
 PATIENCE = 0.25  # of the test set: a check that needs more sees all of it, and makes the next ones short
@@ -94,7 +94,7 @@ def initial_state(model: eqx.Module) -> Any:
     return optimizer(0.0).init(_together(eqx.filter(model, eqx.is_inexact_array))[0])
 
 
-@eqx.filter_jit(compiler_options=FASTER_COMPILATION)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
 def begin(model: Any) -> Any:
     """A copy of a model, since the chunks of a run give their buffers away, and the optimizer's first state."""
     return jax.tree.map(jnp.copy, model), initial_state(model)
@@ -104,7 +104,7 @@ def begin(model: Any) -> Any:
     jax.jit,  # not eqx.filter_jit, which takes the host a third of a millisecond more for every chunk
     static_argnames=("losses", "batch_size", "every", "chunk"),
     donate_argnames=("model", "state"),
-    compiler_options=FASTER_COMPILATION,
+    compiler_options=FASTER,
 )
 def _advance(model, state, task, test, key, first, numbers, *, losses, batch_size, every, chunk) -> Any:
     """`every` steps, then a check; also the control of the next one."""
