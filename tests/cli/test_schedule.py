@@ -5,7 +5,7 @@ import pytest
 from genscope import claims, studies
 from genscope.cli._crew import Crew, Failure
 from genscope.cli._schedule import cost, one_by_one, side_by_side
-from genscope.lab import Store
+from genscope.lab import Plan, Store
 from genscope.lab.reference import refer, resolve
 from genscope.lab.runner import Progress, Summary
 from genscope.lab.study import BUDGETS
@@ -58,6 +58,8 @@ def play(*script, studies=STUDIES):
 
 def test_cost_is_trials_times_their_cost():
     assert [cost(study, "standard") for study in STUDIES] == [24, 8, 32, 16]
+    cheap = Plan(STUDIES[0].points[:1], trial_cost=0.5)
+    assert cost(STUDIES[0].replace(budgets={"quick": cheap}), "quick") == 0.5
     assert cost(study_file.search, "quick") == 16 / 4
 
 

@@ -23,7 +23,8 @@ def cost(study: Study, budget: str) -> float:
     """About how long a study takes, in seconds on one core; of a search, if it goes on to its limit."""
     plan = study.plan(budget)
     trials = plan.seeds if plan.search is None else plan.search.trials
-    return len(plan.points) * trials * study.trial_cost
+    seconds = study.trial_cost if plan.trial_cost is None else plan.trial_cost
+    return len(plan.points) * trials * seconds
 
 
 def one_by_one(studies: Iterable[Study], *, store: Store, budget: str, follow: Follow) -> Iterator[Outcome]:

@@ -81,6 +81,7 @@ class Plan:
     points: Sequence[Point]
     seeds: int = 1
     search: Search | None = None
+    trial_cost: float | None = None  # seconds, where they are not those of the study
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,8 @@ class Study:
     it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
     per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
     can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
-    `trial_cost` is about the seconds that a trial takes on one core; only the order of work depends on it. Other
-    processes find a study by its name: one that they are to compute is a variable of a module.
+    `trial_cost` is about the seconds that a standard trial takes on one core; only the order of work depends on it.
+    Other processes find a study by its name: one that they are to compute is a variable of a module.
     """
 
     name: str

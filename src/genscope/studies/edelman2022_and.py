@@ -107,13 +107,14 @@ STUDY = Study(
     title="How many samples does a sparse AND need?",
     source="edelman2022, Figure 2",
     trial=trial,
-    trial_cost=1.0,
+    trial_cost=0.4,
     points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[200], preset=["minGPT"])],
     search=Search(lowest=16, highest=1000, start=70, width=0.10, trials=1000, batch=4, round=16),
     budgets={
         "quick": Plan(
             grid(context_length=[50, 200, 800], preset=["tuned"]),
             search=Search(lowest=16, highest=400, start=70, width=0.12, trials=48, batch=4, round=16),
+            trial_cost=1.0,
         ),
         "paper": Plan(
             grid(context_length=range(100, 801, 100), preset=["tuned", "minGPT"]),

@@ -74,7 +74,7 @@ STUDY = Study(
     title="Samples to learn 1-sparse token regression",
     source="mousavi2025, Figure 1a",
     trial=trial,
-    trial_cost=5.0,
+    trial_cost=25.0,
     points=(
         *points(["transformer", "ffn", "gru"], [2, 4, 8, 12], 3),
         *points(["transformer", "ffn"], [2, 4, 8, 12], 2, protocol="text"),
@@ -86,7 +86,8 @@ STUDY = Study(
                 *points(["transformer"], [2, 4, 8], 8),
                 *points(["ffn"], [2, 4, 8], 4),
                 *points(["gru-128"], [2, 4, 8], 3),
-            )
+            ),
+            trial_cost=5.0,
         ),
         "paper": Plan(
             (
