@@ -35,6 +35,7 @@ from genscope.tasks.token_regression import Scale, TokenRegression
 from genscope.train.samples_to_threshold import (
     SamplesToThreshold,
     TestSet,
+    rehearse,
     samples_to_threshold,
 )
 
@@ -215,6 +216,11 @@ class Prepared(NamedTuple):
     model: Any
     test: TestSet
 
+    @property
+    def start(self) -> tuple[Any, TokenRegression, TestSet]:
+        """What `samples_to_threshold` and `rehearse` take."""
+        return self.model, self.task, self.test
+
 
 def prepare(
     of_task: tuple[Key[Array, ""], Key[Array, ""]],
@@ -296,23 +302,21 @@ def measure(
         link=link,
         simple=simple,
     )
-    train = partial(
-        samples_to_threshold,
-        key=stream(key, "data"),
-        losses=losses,
-        threshold=threshold,
-        rate=rate,
-        weight_decay=protocol.weight_decay,
-        batch_size=BATCH,
-        every=every,
-        exact=exact,
-    )
+    course = {
+        "losses": losses,
+        "threshold": threshold,
+        "rate": rate,
+        "weight_decay": protocol.weight_decay,
+        "batch_size": BATCH,
+        "every": every,
+        "exact": exact,
+    }
     if begin.keywords["shape"].padded:
-        rehearse = partial(train, key=jr.key(0), budget=BATCH * every)
-        prepared = begin_compiling((*begin.keywords.items(), losses, every), begin, rehearse)
+        rehearsal = partial(rehearse, key=jr.key(0), **course)
+        prepared = begin_compiling((*begin.keywords.items(), losses, every), begin, rehearsal)
     else:
         prepared = begin()
-    run = train(prepared.model, prepared.task, prepared.test, budget=protocol.budget)
+    run = samples_to_threshold(*prepared.start, key=stream(key, "data"), budget=protocol.budget, **course)
     return record(run, prepared.task, context_length, protocol)
 
 
@@ -320,18 +324,18 @@ _COMPILED: set[Hashable] = set()
 _COMPILING = Lock()
 
 
-def begin_compiling(programs: Hashable, begin: partial[Prepared], rehearse: Callable[..., Any]) -> Prepared:
+def begin_compiling(programs: Hashable, begin: partial[Prepared], rehearsal: Callable[..., Any]) -> Prepared:
     """Begin a run; the first with these programs also compiles its training, at the same time.
 
     Other workers with the same programs wait for them, since each would compile its own otherwise; training is compiled
-    by a few steps on zeros.
+    by a few steps and a check on zeros.
     """
     with _COMPILING:
         if programs not in _COMPILED:
             shapes = begin(shapes_only=True)
             empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
             with ThreadPoolExecutor(1) as beside:
-                rehearsed = beside.submit(rehearse, empty.model, empty.task, empty.test)
+                rehearsed = beside.submit(rehearsal, *empty.start)
                 prepared = begin()
                 rehearsed.result()
             _COMPILED.add(programs)

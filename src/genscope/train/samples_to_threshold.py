@@ -6,7 +6,9 @@ Guarantee: exact up to the screen's probability of missing, which delays a detec
 none. The batch of a step depends on the key and the step's number alone.
 """
 
+import functools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +24,7 @@ from genscope.compilation import FASTER
 from genscope.random import numbered
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.fit import updated
-from genscope.train.screen import MARGIN, screened
+from genscope.train.screen import MARGIN, Check, screened
 
 Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a task on each example of a batch
 FEW = 2**15  # parameters: they and their averages fit the second cache
@@ -100,32 +102,71 @@ def begin(model: Any) -> Any:
     return jax.tree.map(jnp.copy, model), initial_state(model)
 
 
+# Two programs, to compile them side by side. By jax.jit: eqx.filter_jit takes the host a third of a millisecond more.
 @partial(
-    jax.jit,  # not eqx.filter_jit, which takes the host a third of a millisecond more for every chunk
-    static_argnames=("losses", "batch_size", "every", "chunk"),
+    jax.jit,
+    static_argnames=("losses", "batch_size", "every"),
     donate_argnames=("model", "state"),
     compiler_options=FASTER,
 )
-def _advance(model, state, task, test, key, first, numbers, *, losses, batch_size, every, chunk) -> Any:
-    """`every` steps, then a check; also the control of the next one."""
-    rate, weight_decay, threshold, margin = numbers
-
+def _train(model, state, task, key, first, rate, weight_decay, *, losses, batch_size, every) -> Any:
     def labelled(x):  # with its inputs, as `task.sample`
         return Batch(x, jax.vmap(task.target)(x))
 
     # All inputs before the first step: inside of it XLA would draw them again for each of their readers.
     keys = numbered(key, first + jax.lax.iota("uint32", every))
     inputs = jax.lax.map(lambda key: task.inputs(key, batch_size), keys)
-    model, state, values = train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
+    return train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
 
+
+@partial(jax.jit, static_argnames=("losses", "chunk"), compiler_options=FASTER)
+def _check(model, task, test, threshold, margin, *, losses, chunk) -> tuple[Check, Array]:
     def chunk_losses(start):
         part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)
         return losses(model, task, part)
 
     limits = {"chunk": chunk, "threshold": threshold, "margin": margin, "patience": PATIENCE}
     check = screened(chunk_losses, test.control, **limits)
-    control = jnp.where(check.seen == len(test.control), check.losses, test.control)
-    return model, state, values, check, control
+    return check, jnp.where(check.seen == len(test.control), check.losses, test.control)
+
+
+class Settings(NamedTuple):
+    """How a run trains and when it looks; rate, decay and threshold are traced, so that sweeps share programs."""
+
+    losses: Losses
+    threshold: float
+    rate: float
+    weight_decay: float
+    batch_size: int = 64
+    every: int = 10  # steps before each check
+    chunk: int = 250  # test examples that are evaluated together
+    exact: bool = False  # every check evaluates the whole test set
+
+    def train(self, model, state, task, key, first: int) -> Any:
+        """The steps from the `first` to the next check; takes the model's and the state's buffers."""
+        sizes = {"losses": self.losses, "batch_size": self.batch_size, "every": self.every}
+        return _train(model, state, task, key, np.uint32(first), *_traced(self.rate, self.weight_decay), **sizes)
+
+    def check(self, model, task, test: TestSet) -> tuple[Check, TestSet]:
+        """A check, and the test set with the control of the next one."""
+        limits = _traced(self.threshold, SEE_ALL if self.exact else MARGIN)
+        check, control = _check(model, task, test, *limits, losses=self.losses, chunk=self.chunk)
+        return check, test._replace(control=control)
+
+
+@functools.cache
+def _traced(*numbers: float) -> tuple[Array, ...]:
+    return tuple(jax.device_put(np.float32(number)) for number in numbers)
+
+
+def rehearse(model: eqx.Module, task: AbstractTask, test: TestSet, *, key: Key[Array, ""], **settings: Any) -> None:
+    """Compile what a run with such arrays needs, steps and check side by side; the arrays may hold anything."""
+    course = Settings(**settings)
+    with ThreadPoolExecutor(1) as beside:
+        checked = beside.submit(course.check, model, task, test)
+        copy, state = begin(model)
+        course.train(copy, state, task, key, 0)
+        checked.result()
 
 
 def samples_to_threshold(
@@ -134,37 +175,27 @@ def samples_to_threshold(
     test: TestSet,
     *,
     key: Key[Array, ""],
-    losses: Losses,
-    threshold: float,
-    rate: float,
-    weight_decay: float,
-    batch_size: int = 64,
-    every: int = 10,
     budget: int = 1_000_000,
-    chunk: int = 250,
-    exact: bool = False,
+    **settings: Any,
 ) -> SamplesToThreshold:
-    """Train until a check passes, at most on `budget` samples; `exact` evaluates the whole test set at every check.
+    """Train until a check passes, at most on `budget` samples, by the `Settings` given by name.
 
-    The test set may follow another law than the task. `rate`, `weight_decay` and `threshold` are traced.
+    The test set may follow another law than the task.
     """
-    if min(batch_size, every, chunk) < 1 or budget < batch_size * every:
+    course = Settings(**settings)
+    batch_size, every = course.batch_size, course.every
+    if min(batch_size, every, course.chunk) < 1 or budget < batch_size * every:
         raise ValueError(
             f"samples_to_threshold got {batch_size=}, {every=}, {budget=}: the budget is in samples, and the first "
             f"check comes after {batch_size * every} of them. Raise the budget, or check more often."
         )
-    sizes = {"losses": losses, "batch_size": batch_size, "every": every, "chunk": chunk}
-    numbers = tuple(
-        jax.device_put(np.float32(x)) for x in (rate, weight_decay, threshold, SEE_ALL if exact else MARGIN)
-    )
     model, state = begin(model)
     history: list[np.ndarray] = []
     samples, seen, checks, full = 0, 0, 0, 0
     risk, reached, diverged = float("nan"), False, False
     while samples + batch_size * every <= budget and not (reached or diverged):
-        first = np.uint32(samples // batch_size)
-        model, state, values, check, control = _advance(model, state, task, test, key, first, numbers, **sizes)
-        test = test._replace(control=control)
+        model, state, values = course.train(model, state, task, key, samples // batch_size)
+        check, test = course.check(model, task, test)
         history.append(np.asarray(values))
         samples += batch_size * every
         checks, seen = checks + 1, seen + int(check.seen)
