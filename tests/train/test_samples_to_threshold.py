@@ -11,7 +11,16 @@ import pytest
 
 from genscope.tasks import Batch
 from genscope.tasks.token_regression import TokenRegression
-from genscope.train.samples_to_threshold import TestSet, begin, initial_state, samples_to_threshold, train_steps
+from genscope.train.samples_to_threshold import (
+    TestSet,
+    _check,
+    _train,
+    begin,
+    initial_state,
+    rehearse,
+    samples_to_threshold,
+    train_steps,
+)
 from tests.reference.mousavi2025 import adamw
 
 TASK = TokenRegression.draw(jr.key(0), context_length=2, dim=3)
@@ -39,9 +48,24 @@ def losses(model, task, batch):
 TEST = (lambda examples: TestSet(examples, jnp.mean(examples.y**2, axis=1)))(TASK.sample(jr.key(5), 1000))
 
 
+SETTINGS = dict(losses=losses, threshold=0.05, rate=0.05, weight_decay=0.01, batch_size=16, every=5)
+
+
 def run(model=START, **options):
-    settings = dict(key=jr.key(1), losses=losses, threshold=0.05, rate=0.05, weight_decay=0.01, batch_size=16, every=5)
-    return samples_to_threshold(model, TASK, TEST, **(settings | options))
+    return samples_to_threshold(model, TASK, TEST, **({"key": jr.key(1)} | SETTINGS | options))
+
+
+def test_a_rehearsal_compiles_all_that_a_run_needs_and_touches_nothing():
+    sizes = {"batch_size": 8, "every": 3, "chunk": 100}  # of no other test
+    zeros = jax.tree.map(jnp.zeros_like, (START, TASK, TEST))
+    before = _train._cache_size(), _check._cache_size()
+    rehearse(*zeros, key=jr.key(0), **(SETTINGS | sizes))
+    compiled = _train._cache_size(), _check._cache_size()
+    assert compiled == (before[0] + 1, before[1] + 1)
+    found = run(**sizes)
+    assert (_train._cache_size(), _check._cache_size()) == compiled
+    assert found.reached
+    assert all(jnp.all(leaf == 0) for leaf in jax.tree.leaves(zeros))  # not given away
 
 
 def test_steps_are_those_of_a_hand_written_adamw():
