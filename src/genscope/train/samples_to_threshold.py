@@ -9,7 +9,6 @@ none. The batch of a step depends on the key and the step's number alone.
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -103,7 +102,7 @@ def begin(model: Any) -> Any:
 
 
 # Two programs, to compile them side by side. By jax.jit: eqx.filter_jit takes the host a third of a millisecond more.
-@partial(
+@functools.partial(
     jax.jit,
     static_argnames=("losses", "batch_size", "every"),
     donate_argnames=("model", "state"),
@@ -119,7 +118,7 @@ def _train(model, state, task, key, first, rate, weight_decay, *, losses, batch_
     return train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
 
 
-@partial(jax.jit, static_argnames=("losses", "chunk"), compiler_options=FASTER)
+@functools.partial(jax.jit, static_argnames=("losses", "chunk"), compiler_options=FASTER)
 def _check(model, task, test, threshold, margin, *, losses, chunk) -> tuple[Check, Array]:
     def chunk_losses(start):
         part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)
