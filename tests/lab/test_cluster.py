@@ -1,6 +1,7 @@
 """A Dask cluster: most of it inside this process, so that only the processes that compute have to start."""
 
 import datetime
+import gc
 import ipaddress
 import json
 from concurrent.futures import CancelledError
@@ -23,6 +24,13 @@ HERE = {
     "dashboard_address": "127.0.0.1:0",
 }
 SECRET = "a password"
+
+
+@pytest.fixture(autouse=True)
+def refused_clients_end_here():
+    """Dask ends a client that was refused when it is collected, and waits for ever if that is while another starts."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
