@@ -102,6 +102,7 @@ def test_a_dry_run_writes_nothing(call, call_json, directory):
         "most": 8,
         "stored": 0,
         "seconds": None,
+        "measured": False,
     }
     assert not list(directory.iterdir())
     assert "8 trials; 0 stored" in call("run", f"{TOYS}:study", "--dry-run").stdout
@@ -109,10 +110,15 @@ def test_a_dry_run_writes_nothing(call, call_json, directory):
     plan = call_json("run", f"{TOYS}:study", "--dry-run")
     assert plan["stored"] == 4
     assert plan["seconds"] >= 0
+    assert plan["measured"]
     assert "The missing 4 would take about" in call("run", f"{TOYS}:study", "--dry-run").stdout
     plan = call_json("run", f"{TOYS}:search", "--dry-run")
     assert (plan["trials"], plan["most"]) == (8 * 8, 8 * 32)
-    assert "64 trials now and up to 256 as the search goes on" in call("run", f"{TOYS}:search", "--dry-run").stdout
+    told = call("run", f"{TOYS}:search", "--dry-run").stdout
+    assert "64 trials now and up to 256 as the search goes on" in told
+    assert "The missing 64 would take about" in told
+    assert ", all 256 about" in told
+    assert "the study's own estimate" in told
 
 
 def test_when_every_trial_fails_the_status_is_one_and_the_traceback_is_the_users(call, call_json):

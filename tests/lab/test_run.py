@@ -426,13 +426,18 @@ def test_a_look_ahead(store):
     first = preview(toys.fixed, store=store, threads=2)
     assert (first.points, first.trials, first.stored, first.exact, first.seconds) == (6, 30, 0, True, None)
     assert first.most == 30
+    said = toys.fixed.replace(trial_cost=4.0)  # the study's word counts until a trial is stored
+    for known in (None, store):
+        guess = preview(said, store=known, threads=2)
+        assert (guess.seconds, guess.measured) == (30 * 4 / 2, False)
     for size, seconds in ((1, 10.0), (2, 30.0)):
         trials = toys.fixed.trials({"size": size, "kind": "a"}, range(2))
         store.add([Record(trial, {}, seconds=seconds) for trial in trials])
     later = preview(toys.fixed, store=store, threads=2)
     assert later.stored == 4
     # Three missing at 10 s and three at 30 s where the point is known, twenty at the mean of 20 s; on two threads.
-    assert later.seconds == (3 * 10 + 3 * 30 + 20 * 20) / 2
+    assert later.seconds == preview(said, store=store, threads=2).seconds == (3 * 10 + 3 * 30 + 20 * 20) / 2
+    assert later.measured
     assert preview(toys.fixed, store=store, budget="quick").stored == 2
     assert not store.manifests()
 

@@ -43,6 +43,7 @@ def expected(study: Study, request: Request, store: Store | None, threads: int |
         "most": seen.most,
         "stored": seen.stored,
         "seconds": seen.seconds,
+        "measured": seen.measured,
     }
 
 

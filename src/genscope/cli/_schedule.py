@@ -13,6 +13,7 @@ from genscope.cli._crew import Crew, Failure
 from genscope.lab import Store, Study
 from genscope.lab.runner import Progress, Summary
 
+_UNKNOWN = 1.0  # seconds of a trial, where its study does not say
 _WORTH_HELPING = 10.0  # seconds; a second process has to load and compile what the first one has already
 
 Outcome = Summary | Failure
@@ -23,8 +24,7 @@ def cost(study: Study, budget: str) -> float:
     """About how long a study takes, in seconds on one core; of a search, if it goes on to its limit."""
     plan = study.plan(budget)
     trials = plan.seeds if plan.search is None else plan.search.trials
-    seconds = study.trial_cost if plan.trial_cost is None else plan.trial_cost
-    return len(plan.points) * trials * seconds
+    return len(plan.points) * trials * (study.trial_seconds(budget) or _UNKNOWN)
 
 
 def one_by_one(studies: Iterable[Study], *, store: Store, budget: str, follow: Follow) -> Iterator[Outcome]:

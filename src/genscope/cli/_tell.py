@@ -27,9 +27,14 @@ def tell_plan(plan: Facts) -> None:
         f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']} stored."
     )
     if missing and plan["seconds"] is None:
-        typer.echo(f"How long the missing {missing} take is not known: no trial of this study is stored.")
+        typer.echo(f"How long the missing {missing} take is not known: no trial is stored, and the study does not say.")
     elif missing:
-        typer.echo(f"The missing {missing} would take about {words.duration(plan['seconds'])}, compilation aside.")
+        all_missing = plan["most"] - plan["stored"]
+        limit = words.duration(plan["seconds"] * all_missing / missing)
+        up_to = "" if all_missing == missing else f", all {all_missing} about {limit}"
+        source = "" if plan["measured"] else " (the study's own estimate; stored trials make a better one)"
+        soon = words.duration(plan["seconds"])
+        typer.echo(f"The missing {missing} would take about {soon}{up_to}, compilation aside{source}.")
 
 
 def tell_findings(title: str, facts: Facts, *, report: str) -> None:

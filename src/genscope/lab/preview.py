@@ -4,7 +4,7 @@ Source: None (house design).
 Departures: None.
 Guarantee: trial counts are exact without a search; with one they cover the rounds that are known by now, and `most`
 is what the searches may ask for, failed trials aside. The time is an estimate: the mean of the stored trials of the
-same point, or else of the study.
+same point, or else of the study; while none is stored, what the study says of itself.
 """
 
 import dataclasses
@@ -30,7 +30,9 @@ class Preview:
     most: int
     """Trials if every unfinished search goes on to its limit."""
     seconds: float | None
-    """For the missing trials among these, on the given threads, compilation aside; None without stored trials."""
+    """For the missing trials among these, on the given threads, compilation aside; None if nobody knows."""
+    measured: bool = False
+    """Whether stored trials say so, and not the study of itself."""
 
 
 def preview(
@@ -46,9 +48,12 @@ def preview(
     """Look at a selection without running it; `store` is None where there is no store yet."""
     selection = select(study, budget, where, seeds, seed)
     seen, missing = _look(study, selection, store)
-    if store is None:
-        return seen
-    return dataclasses.replace(seen, seconds=_seconds(study, store, missing, threads or default_threads()))
+    threads = threads or default_threads()
+    measured = None if store is None else _seconds(study, store, missing)
+    if measured is not None:
+        return dataclasses.replace(seen, seconds=measured / threads, measured=True)
+    each = study.trial_seconds(budget)
+    return seen if each is None else dataclasses.replace(seen, seconds=missing.total() * each / threads)
 
 
 def tally(study: Study, *, store: Store | None, budget: str = "standard") -> Preview:
@@ -98,10 +103,10 @@ def _look_at_search(study: Study, selection: Selection, store: Store | None) -> 
     return missing, trials, most
 
 
-def _seconds(study: Study, store: Store, missing: Counter[str], threads: int) -> float | None:
+def _seconds(study: Study, store: Store, missing: Counter[str]) -> float | None:
     """From the mean of the same point, or else of all that is stored."""
     stored = store.mean_seconds(study.name, study.revision)
     if not stored:
         return None
     overall = sum(number * mean for number, mean in stored.values()) / sum(number for number, _ in stored.values())
-    return sum(number * stored.get(text, (0, overall))[1] for text, number in missing.items()) / threads
+    return sum(number * stored.get(text, (0, overall))[1] for text, number in missing.items())

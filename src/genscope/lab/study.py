@@ -92,7 +92,8 @@ class Study:
     it over the seeds of a batch and traces every numeric axis that is not in `static`; without, it is called once
     per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
     can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
-    `trial_cost` is about the seconds that a standard trial takes on one core; only the order of work depends on it.
+    `trial_cost` is about the seconds that a standard trial takes on one core, if known: it orders the work, and
+    previews go by it until trials are stored.
     Other processes find a study by its name: one that they are to compute is a variable of a module.
     """
 
@@ -111,13 +112,18 @@ class Study:
     batch: int = 4
     revision: int = 1
     check: Callable[[Point], None] | None = None
-    trial_cost: float = 1.0
+    trial_cost: float | None = None
 
     def plan(self, budget: str) -> Plan:
         """The plan of a budget; `standard` is the study's own points and seeds."""
         if budget not in BUDGETS:
             raise ValueError(f"{self.name} got {budget=}: budgets are {', '.join(BUDGETS)}. Choose one of them.")
         return self.budgets.get(budget, Plan(self.points, self.seeds, self.search))
+
+    def trial_seconds(self, budget: str) -> float | None:
+        """About how long a trial of a budget takes on one core, if the study knows."""
+        given = self.plan(budget).trial_cost
+        return self.trial_cost if given is None else given
 
     def axes(self) -> tuple[str, ...]:
         """Names of the axes of all plans, in order of appearance; the searched axis last."""
