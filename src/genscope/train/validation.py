@@ -6,39 +6,66 @@ Guarantee: exact on the drawn examples; the same key gives the same examples at 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Bool, Int, Key
 
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
 from genscope.train.padding import example_weights
 
-GLANCE = 250  # examples that are evaluated together: few for a glance, enough for a product, and one shape to compile
-KEPT_BYTES = 2**26
+GLANCE = 250  # examples that are looked at first, and one shape to compile for other examples
 
 
-@eqx.filter_jit
-def _draw(task: AbstractTask, key: Key[Array, ""], chunk: Array, size: int, glance: int) -> list[Batch]:
-    examples = task.sample(jr.fold_in(key, chunk), size)
-    parts = range(0, size, glance)
-    return [Batch(examples.x[start : start + glance], examples.y[start : start + glance]) for start in parts]
+@partial(jax.jit, static_argnums=(2, 3))
+def _first(task: AbstractTask, key: Key[Array, ""], chunk: int, glance: int) -> list[Batch]:
+    examples = _chunk(task, key, 0, chunk)
+    starts = range(0, chunk, glance)
+    return [jax.tree.map(lambda rows, start=start: rows[start : start + glance], examples) for start in starts]
 
 
-@eqx.filter_jit
+def _chunk(task: AbstractTask, key: Key[Array, ""], index: Int[Array, ""] | int, chunk: int) -> Batch:
+    return task.sample(jr.fold_in(key, index), chunk)
+
+
+@partial(jax.jit, static_argnames="predict")
 def _count(model: eqx.Module, examples: Batch, weight: Array, predict: Callable[..., Array]) -> Array:
     return jnp.sum(correct(predict(model, examples.x), examples.y) * weight)
 
 
-class Validation:
-    """`size` held-out examples of a task, drawn in chunks when they are needed, and looked at in parts of these.
+@partial(jax.jit, static_argnames=("predict", "chunk", "chunks"))
+def _count_drawn(
+    model: eqx.Module,
+    task: AbstractTask,
+    key: Key[Array, ""],
+    patient: Bool[Array, ""],
+    predict: Callable[..., Array],
+    *,
+    chunk: int,
+    chunks: int,
+) -> Int[Array, ""]:
+    """Right answers on all examples, or, unless `patient`, until the chunk with the first mistake."""
 
-    The first chunk is kept, and all of them are where they take little memory.
-    """
+    def goes_on(state):
+        index, right = state
+        return (index < chunks) & (patient | (right == index * chunk))
+
+    def look(state):
+        index, right = state
+        examples = _chunk(task, key, index, chunk)
+        return index + 1, right + jnp.sum(correct(predict(model, examples.x), examples.y)).astype("int32")
+
+    return jax.lax.while_loop(goes_on, look, (jnp.int32(0), jnp.int32(0)))[1]
+
+
+class Validation:
+    """`size` held-out examples of a task; all but the first chunk are drawn anew whenever they are needed."""
 
     def __init__(
         self, task: AbstractTask, *, key: Key[Array, ""], predict: Callable, size: int = 10_000, chunk: int = 500
@@ -50,34 +77,27 @@ class Validation:
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
         self._glance = math.gcd(chunk, GLANCE)
         self._ones = jnp.ones(self._glance)
-        self._kept: dict[int, list[Batch]] = {}
-        self._keep = sum(part.x.nbytes for part in self._chunk(0)) * (size // chunk) <= KEPT_BYTES
-
-    def _chunk(self, index: int) -> list[Batch]:
-        if index in self._kept:
-            return self._kept[index]
-        parts = _draw(self.task, self.key, jnp.uint32(index), self.chunk, self._glance)
-        if index == 0 or self._keep:
-            self._kept[index] = parts
-        return parts
-
-    def _parts(self) -> Iterator[Batch]:
-        return (part for index in range(self.size // self.chunk) for part in self._chunk(index))
+        self._parts = _first(task, key, chunk, self._glance)
 
     def _right(self, model: eqx.Module, examples: Batch, weight: Array | None = None) -> int:
-        return int(_count(model, examples, self._ones if weight is None else weight, self.predict))
+        return int(_count(model, examples, self._ones if weight is None else weight, predict=self.predict))
+
+    def _right_of_all(self, model: eqx.Module, *, patient: bool) -> int:
+        chunks = {"chunk": self.chunk, "chunks": self.size // self.chunk}
+        return int(_count_drawn(model, self.task, self.key, np.bool_(patient), predict=self.predict, **chunks))
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
-        return sum(self._right(model, part) for part in self._chunk(0)) / self.chunk
+        return sum(self._right(model, part) for part in self._parts) / self.chunk
 
     def accuracy(self, model: eqx.Module) -> float:
         """Accuracy on all examples."""
-        return sum(self._right(model, part) for part in self._parts()) / self.size
+        return self._right_of_all(model, patient=True) / self.size
 
     def perfect(self, model: eqx.Module) -> bool:
-        """Whether every example is classified rightly; ends at the first part with a mistake."""
-        return all(self._right(model, part) == self._glance for part in self._parts())
+        """Whether every example is classified rightly; ends at a glance, or with the chunk of the first mistake."""
+        glance = self._right(model, self._parts[0]) == self._glance
+        return glance and self._right_of_all(model, patient=False) == self.size
 
     def accuracy_on(self, model: eqx.Module, examples: Batch) -> float:
         """Accuracy on other examples, by the program that is compiled for the held-out ones."""
