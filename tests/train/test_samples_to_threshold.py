@@ -13,8 +13,7 @@ from genscope.tasks import Batch
 from genscope.tasks.token_regression import TokenRegression
 from genscope.train.samples_to_threshold import (
     TestSet,
-    _check,
-    _train,
+    _programs,
     begin,
     initial_state,
     rehearse,
@@ -55,15 +54,23 @@ def run(model=START, **options):
     return samples_to_threshold(model, TASK, TEST, **({"key": jr.key(1)} | SETTINGS | options))
 
 
+def compiled():
+    """The number of compiled programs of each kind."""
+    return [program._cache_size() for program in _programs(brief=False)]
+
+
+def test_brief_runs_count_the_same_samples():
+    assert run(brief=True).samples == run().samples
+
+
 def test_a_rehearsal_compiles_all_that_a_run_needs_and_touches_nothing():
     sizes = {"batch_size": 8, "every": 3, "chunk": 100}  # of no other test
     zeros = jax.tree.map(jnp.zeros_like, (START, TASK, TEST))
-    before = _train._cache_size(), _check._cache_size()
+    before = compiled()
     rehearse(*zeros, key=jr.key(0), **(SETTINGS | sizes))
-    compiled = _train._cache_size(), _check._cache_size()
-    assert compiled == (before[0] + 1, before[1] + 1)
+    assert compiled() == [count + 1 for count in before]
     found = run(**sizes)
-    assert (_train._cache_size(), _check._cache_size()) == compiled
+    assert compiled() == [count + 1 for count in before]
     assert found.reached
     assert all(jnp.all(leaf == 0) for leaf in jax.tree.leaves(zeros))  # not given away
 

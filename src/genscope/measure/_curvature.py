@@ -22,7 +22,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Shaped
 
-from genscope.compilation import FASTER
+from genscope.compilation import compiled_faster
 from genscope.models.bit_transformer import BitTransformer
 from genscope.precision import float64
 from genscope.tasks import Batch
@@ -175,7 +175,7 @@ def _gauss_newton_map(
     return lambda vector: transpose(slope(jvp(vector)))[0]
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@compiled_faster
 def _accumulated(linear_map: Callable[..., Any], function: _Function, parameters: Array, rows: Array, chunks: Any):
     """Sum over chunks of the linear map of each, at every row."""
 
@@ -185,7 +185,7 @@ def _accumulated(linear_map: Callable[..., Any], function: _Function, parameters
     return jax.lax.scan(step, jnp.zeros_like(rows), chunks)[0]
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@compiled_faster
 def _diagonal(function: _Function, parameters: Array, chunks: Any) -> Array:
     def one(x: Array, y: Array, weight: Array) -> Array:
         def outputs(theta: Array) -> Array:
@@ -208,7 +208,7 @@ def _diagonal(function: _Function, parameters: Array, chunks: Any) -> Array:
     return jax.lax.scan(step, jnp.zeros_like(parameters), chunks)[0]
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@compiled_faster
 def _moved_losses(function: _Function, parameters: Array, rows: Array, scale: Array, chunks: Any) -> Array:
     def total(row: Array) -> Array:
         def step(sofar: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:

@@ -310,6 +310,7 @@ def measure(
         "batch_size": BATCH,
         "every": every,
         "exact": exact,
+        "brief": architecture == "transformer",
     }
     if begin.keywords["shape"].padded:
         rehearsal = partial(rehearse, key=jr.key(0), **course)

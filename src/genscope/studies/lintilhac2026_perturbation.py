@@ -26,7 +26,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.bounds.perturbation import derivatives, steady_sigma, trace_change
-from genscope.compilation import FASTER, ONCE
+from genscope.compilation import ONCE, compiled_faster
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import random_function
@@ -85,7 +85,7 @@ def _inputs(key: Key[Array, ""], context_length: int) -> Bool[Array, "inputs T"]
     return jr.bernoulli(key, 0.5, (INPUTS, context_length))
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@compiled_faster
 def _trace(
     unravel: Any, rest: Any, x: Array, y: Array, theta: Float[Array, " p"], probes: Float[Array, "m p"]
 ) -> Float[Array, " 2"]:
@@ -103,7 +103,7 @@ def _trace(
     return jnp.stack([trace, jnp.std(rest_of_trace, ddof=1) / math.sqrt(PROBES)])
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@compiled_faster
 def _smoothed_changes(
     unravel: Any, rest: Any, x: Array, y: Array, theta: Array, noise: Array
 ) -> Float[Array, "pairs sigmas"]:

@@ -95,19 +95,12 @@ def initial_state(model: eqx.Module) -> Any:
     return optimizer(0.0).init(_together(eqx.filter(model, eqx.is_inexact_array))[0])
 
 
-@eqx.filter_jit(compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # passed on to jax.jit
+@functools.partial(jax.jit, compiler_options=FASTER)
 def begin(model: Any) -> Any:
     """A copy of a model, since the chunks of a run give their buffers away, and the optimizer's first state."""
     return jax.tree.map(jnp.copy, model), initial_state(model)
 
 
-# Two programs, to compile them side by side. By jax.jit: eqx.filter_jit takes the host a third of a millisecond more.
-@functools.partial(
-    jax.jit,
-    static_argnames=("losses", "batch_size", "every"),
-    donate_argnames=("model", "state"),
-    compiler_options=FASTER,
-)
 def _train(model, state, task, key, first, rate, weight_decay, *, losses, batch_size, every) -> Any:
     def labelled(x):  # with its inputs, as `task.sample`
         return Batch(x, jax.vmap(task.target)(x))
@@ -118,7 +111,6 @@ def _train(model, state, task, key, first, rate, weight_decay, *, losses, batch_
     return train_steps(model, state, inputs, labelled, losses, task, rate, weight_decay)
 
 
-@functools.partial(jax.jit, static_argnames=("losses", "chunk"), compiler_options=FASTER)
 def _check(model, task, test, threshold, margin, *, losses, chunk) -> tuple[Check, Array]:
     def chunk_losses(start):
         part = jax.tree.map(lambda rows: jax.lax.dynamic_slice_in_dim(rows, start, chunk), test.examples)
@@ -127,6 +119,23 @@ def _check(model, task, test, threshold, margin, *, losses, chunk) -> tuple[Chec
     limits = {"chunk": chunk, "threshold": threshold, "margin": margin, "patience": PATIENCE}
     check = screened(chunk_losses, test.control, **limits)
     return check, jnp.where(check.seen == len(test.control), check.losses, test.control)
+
+
+class _Programs(NamedTuple):
+    """Two, to compile them side by side. By jax.jit: eqx.filter_jit takes the host a third of a millisecond more."""
+
+    train: Callable[..., Any]
+    check: Callable[..., Any]
+
+
+@functools.cache
+def _programs(*, brief: bool) -> _Programs:
+    options = FASTER if brief else {}
+    sizes = ("losses", "batch_size", "every")
+    return _Programs(
+        jax.jit(_train, static_argnames=sizes, donate_argnames=("model", "state"), compiler_options=options),
+        jax.jit(_check, static_argnames=("losses", "chunk"), compiler_options=options),
+    )
 
 
 class Settings(NamedTuple):
@@ -140,16 +149,19 @@ class Settings(NamedTuple):
     every: int = 10  # steps before each check
     chunk: int = 250  # test examples that are evaluated together
     exact: bool = False  # every check evaluates the whole test set
+    brief: bool = False  # runs end soon: compile in half the time, and step as fast as comes of it
 
     def train(self, model, state, task, key, first: int) -> Any:
         """The steps from the `first` to the next check; takes the model's and the state's buffers."""
         sizes = {"losses": self.losses, "batch_size": self.batch_size, "every": self.every}
-        return _train(model, state, task, key, np.uint32(first), *_traced(self.rate, self.weight_decay), **sizes)
+        numbers = np.uint32(first), *_traced(self.rate, self.weight_decay)
+        return _programs(brief=self.brief).train(model, state, task, key, *numbers, **sizes)
 
     def check(self, model, task, test: TestSet) -> tuple[Check, TestSet]:
         """A check, and the test set with the control of the next one."""
         limits = _traced(self.threshold, SEE_ALL if self.exact else MARGIN)
-        check, control = _check(model, task, test, *limits, losses=self.losses, chunk=self.chunk)
+        sizes = {"losses": self.losses, "chunk": self.chunk}
+        check, control = _programs(brief=self.brief).check(model, task, test, *limits, **sizes)
         return check, test._replace(control=control)
 
 
