@@ -7,7 +7,7 @@ import pytest
 from genscope.lab import values
 from genscope.studies import ALL, edelman2022_and_long, edelman2022_attention, edelman2022_curves, edelman2022_parity
 from genscope.studies._bit_training import FLOOR, PRESETS, draw_and, settings, train
-from genscope.studies.edelman2022_and import trial
+from genscope.studies.edelman2022_and import SETTLED, trial
 from genscope.train import Validation
 
 KEY = jr.key(11)
@@ -38,6 +38,12 @@ def test_shuffled_labels_are_not_learned():
         stop=lambda model, steps, drawn, validation: seen.append(validation.perfect(model)) or steps >= 100,
     )
     assert not any(seen)
+
+
+def test_a_run_that_fits_too_small_a_sample_is_given_up_once_it_has_settled():
+    record = trial(KEY, context_length=30, sample_size=12, preset="tuned")
+    assert not record["success"]
+    assert FLOOR < record["training_loss"] < SETTLED
 
 
 def test_a_trial_repeats_itself():
