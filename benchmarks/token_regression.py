@@ -2,12 +2,11 @@
 
 Peer: one run after the other on all cores, fresh batches of 64, an evaluation of 5,000 test prompts every ten steps.
 Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
-of its own, because a warm one would have nothing to compile. The peer's evaluations are as many as its steps ask for;
-since it converges like ours, its time is its measured seconds per step and per evaluation, times the steps that our
-runs took (`--full` trains it to the end instead). Both are given in seconds and in seconds of the processors: on a busy
-machine only the latter mean something, and only with one core for both (`taskset -c 0`). The step is measured against
-the arithmetic limit: the multiply-adds of the network as it is defined, and those that its shortcut does, at the rate
-of large matrix products.
+of its own, because a warm one would have nothing to compile. The peer takes as many steps as our runs took, which it
+converges like, with an evaluation after every ten; of recurrent networks a tenth of them, scaled up. Both are given in
+seconds and in seconds of the processors: on a busy machine only the latter mean something, and only with one core for
+both (`taskset -c 0`). The step is measured against the arithmetic limit: the multiply-adds of the network as it is
+defined, and those that its shortcut does, at the rate of large matrix products.
 """
 
 import json
@@ -15,7 +14,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -25,12 +24,22 @@ LENGTHS = (2, 4, 6, 8, 10, 12)
 CORES = len(os.sched_getaffinity(0))
 DIM, BATCH, TEST, EVERY = 10, 64, 5000, 10
 REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
+
+
+class Curve(NamedTuple):
+    """What is measured: lengths, runs at each, and the share of the peer's steps that is measured and scaled up."""
+
+    lengths: Sequence[int]
+    runs: int
+    share: float = 1.0
+
+
 # The recurrent curves take minutes: their ratio is measured at some lengths, with runs for two cores.
-CURVES: dict[str, tuple[Sequence[int], int]] = {
-    "transformer": (LENGTHS, 5),
-    "ffn": (LENGTHS, 5),
-    "gru": ((4, 8), 2),
-    "rnn": ((4, 8, 12), 2),
+CURVES = {
+    "transformer": Curve(LENGTHS, 5),
+    "ffn": Curve(LENGTHS, 5),
+    "gru": Curve((4, 8), 2, share=0.1),
+    "rnn": Curve((4, 8, 12), 2, share=0.1),
 }
 
 
@@ -45,8 +54,13 @@ class Seconds(NamedTuple):
         """Both clocks."""
         return cls(time.perf_counter(), time.process_time())
 
-    def __sub__(self, start: "Seconds") -> "Seconds":
+    def less(self, start: "Seconds") -> "Seconds":
+        """From the start to these."""
         return Seconds(self.wall - start.wall, self.cpu - start.cpu)
+
+    def plus(self, others: "Seconds", factor: float = 1.0) -> "Seconds":
+        """These, and so many times the others."""
+        return Seconds(self.wall + factor * others.wall, self.cpu + factor * others.cpu)
 
 
 def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
@@ -70,7 +84,7 @@ def fresh_seconds(architecture: str, lengths: Sequence[int], runs: int) -> tuple
         "import json, sys, jax, genscope.studies.mousavi2025_1str\n"
         "from benchmarks.token_regression import Seconds, ours\n"
         "start = Seconds.now(); found = ours(sys.argv[1], *json.loads(sys.argv[2])); "
-        "print(json.dumps([Seconds.now() - start, found]))"
+        "print(json.dumps([Seconds.now().less(start), found]))"
     )
     environment = os.environ | {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
@@ -166,46 +180,26 @@ class Peer:
         with self.torch.no_grad():
             return float(self.torch.nn.functional.mse_loss(self.network(self.test[0]), self.test[1]))
 
-    def train(self, threshold: float = 0.7) -> int:
-        """Samples until a check is below the threshold."""
-        steps = 0
-        while steps < 15_600:
-            for _ in range(EVERY):
-                self.step()
-            steps += EVERY
-            if self.evaluate() < threshold:
-                break
-        return steps * BATCH
+    def train(self, steps: int) -> None:
+        """So many steps, with an evaluation after every ten."""
+        for number in range(1, steps + 1):
+            self.step()
+            if number % EVERY == 0:
+                self.evaluate()
 
 
-def peer_seconds(architecture: str, found: list[dict[str, Any]], *, full: bool) -> Seconds:
-    """Seconds of the protocol over the same lengths and numbers of runs."""
-    if full:
-        start = Seconds.now()
-        for number, run in enumerate(found):
-            Peer(architecture, run["length"], number).train()
-        return Seconds.now() - start
+def peer_seconds(architecture: str, found: list[dict[str, Any]], share: float) -> Seconds:
+    """Seconds of the protocol for the same lengths and numbers of samples; a share of each run's steps is measured."""
     total = Seconds(0, 0)
-    for length in {run["length"] for run in found}:
-        peer = Peer(architecture, length, 0)
-        step, evaluation = _each(peer.step), _each(peer.evaluate)
-        steps = sum(run["samples"] for run in found if run["length"] == length) / BATCH
-        total = Seconds(*(t + steps * (s + e / EVERY) for t, s, e in zip(total, step, evaluation, strict=True)))
-    return total
-
-
-def _each(work: Callable[[], Any]) -> Seconds:
-    """Seconds of one call: the least of five rounds, each long enough for the processors' coarse clock."""
-    start = Seconds.now()
-    work()
-    calls = max(1, round(0.2 / (Seconds.now() - start).wall))
-    rounds = []
-    for _ in range(5):
+    for number, run in enumerate(found):
         start = Seconds.now()
-        for _ in range(calls):
-            work()
-        rounds.append(Seconds.now() - start)
-    return Seconds(*(min(times) / calls for times in zip(*rounds, strict=True)))
+        peer = Peer(architecture, run["length"], number)
+        begun = Seconds.now()
+        steps = run["samples"] // BATCH
+        measured = max(1, round(share * steps / EVERY)) * EVERY
+        peer.train(measured)
+        total = total.plus(begun.less(start)).plus(Seconds.now().less(begun), steps / measured)
+    return total
 
 
 def multiply_adds(length: int = 12) -> tuple[int, int]:
@@ -251,7 +245,7 @@ def step_seconds(length: int = 12, steps: int = 50) -> float:
         )
 
 
-def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) -> None:
+def main(architectures: Sequence[str] = tuple(CURVES)) -> None:
     from benchmarks.classifier_step import product_rate
 
     rate = product_rate()
@@ -270,13 +264,13 @@ def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) ->
     else:
         has_peer = True
     for name in architectures:
-        lengths, runs = CURVES[name]
+        lengths, runs, share = CURVES[name]
         label = f"{name}, N = {', '.join(map(str, lengths))}, {runs} run{'s' if runs > 1 else ''}"
         seconds, found = fresh_seconds(name, lengths, runs)
         rows[label] = f"{sum(run['samples'] for run in found)} samples, {sum(run['reached'] for run in found)} reached"
         rows[f"  {name}: ours, s with compilation"] = f"{seconds.wall:.4g}, of the processors {seconds.cpu:.4g}"
         if has_peer:
-            peer = peer_seconds(name, found, full=full)
+            peer = peer_seconds(name, found, share)
             rows[f"  {name}: PyTorch, s"] = f"{peer.wall:.4g}, of the processors {peer.cpu:.4g}"
             ratios = f"{peer.wall / seconds.wall:.3g}, of the processors {peer.cpu / seconds.cpu:.3g}"
             rows[f"  {name}: times slower (asked for {REQUIRED[name]})"] = ratios
@@ -284,5 +278,4 @@ def main(architectures: Sequence[str] = tuple(CURVES), *, full: bool = False) ->
 
 
 if __name__ == "__main__":
-    chosen = [name for name in sys.argv[1:] if name in CURVES]
-    main(chosen or tuple(CURVES), full="--full" in sys.argv)
+    main([name for name in sys.argv[1:] if name in CURVES] or tuple(CURVES))
