@@ -288,20 +288,19 @@ def measure(
 
     Link and encodings follow from `draw` alone where the protocol shares them among runs.
     """
-    task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
-    begin = partial(
-        prepare,
-        task_keys(task_key, context_length),
-        stream(key, "init"),
-        stream(key, "test"),
-        np.int32(context_length),
-        np.int32(default_encoding_dim(context_length)),
-        shape=shape_of(architecture, context_length, sparsity, share_up_to),
-        architecture=architecture,
-        protocol=protocol,
-        link=link,
-        simple=simple,
-    )
+    shape = shape_of(architecture, context_length, sparsity, share_up_to)
+    choices = {"shape": shape, "architecture": architecture, "protocol": protocol, "link": link, "simple": simple}
+
+    def keys():
+        task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
+        return task_keys(task_key, context_length), stream(key, "init"), stream(key, "test")
+
+    def begin(*, shapes_only: bool = False) -> Prepared:
+        sizes = np.int32(context_length), np.int32(default_encoding_dim(context_length))
+        # Keys are derived beside the rehearsal, since this compiles as well.
+        of_task, of_model, of_test = jax.eval_shape(keys) if shapes_only else keys()
+        return prepare(of_task, of_model, of_test, *sizes, shapes_only=shapes_only, **choices)
+
     course = {
         "losses": losses,
         "threshold": threshold,
@@ -312,9 +311,9 @@ def measure(
         "exact": exact,
         "brief": architecture == "transformer",
     }
-    if begin.keywords["shape"].padded:
-        rehearsal = partial(rehearse, key=jr.key(0), **course)
-        prepared = begin_compiling((*begin.keywords.items(), losses, every), begin, rehearsal)
+    if shape.padded:
+        rehearsal = partial(rehearse, key=key, **course)
+        prepared = begin_compiling((*choices.items(), losses, every), begin, rehearsal)
     else:
         prepared = begin()
     run = samples_to_threshold(*prepared.start, key=stream(key, "data"), budget=protocol.budget, **course)
@@ -325,7 +324,7 @@ _COMPILED: set[Hashable] = set()
 _COMPILING = Lock()
 
 
-def begin_compiling(programs: Hashable, begin: partial[Prepared], rehearsal: Callable[..., Any]) -> Prepared:
+def begin_compiling(programs: Hashable, begin: Callable[..., Prepared], rehearsal: Callable[..., Any]) -> Prepared:
     """Begin a run; the first with these programs also compiles its training, at the same time.
 
     Other workers with the same programs wait for them, since each would compile its own otherwise; training is compiled

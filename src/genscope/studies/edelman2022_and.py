@@ -115,8 +115,8 @@ STUDY = Study(
     budgets={
         "quick": Plan(
             grid(context_length=[50, 200, 800], preset=["tuned"]),
-            search=Search(lowest=16, highest=400, start=70, width=0.12, trials=48, batch=4, round=16),
-            trial_cost=1.0,
+            search=Search(lowest=16, highest=400, start=70, width=0.12, trials=128, batch=4, round=16),
+            trial_cost=0.6,
         ),
         "paper": Plan(
             grid(context_length=range(100, 801, 100), preset=["tuned", "minGPT"]),
