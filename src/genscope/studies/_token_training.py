@@ -222,10 +222,13 @@ class Prepared(NamedTuple):
         return self.model, self.task, self.test
 
 
+AnyKey = Key[Array, ""] | jax.ShapeDtypeStruct  # or what is known of one where shapes are asked for
+
+
 def prepare(
-    of_task: tuple[Key[Array, ""], Key[Array, ""]],
-    init_key: Key[Array, ""],
-    test_key: Key[Array, ""],
+    of_task: tuple[AnyKey, AnyKey],
+    init_key: AnyKey,
+    test_key: AnyKey,
     length: Int[Array, ""] | np.int32,
     encoding_dim: Int[Array, ""] | np.int32,
     *,
