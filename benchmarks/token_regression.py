@@ -2,8 +2,8 @@
 
 Peer: one run after the other on all cores, fresh batches of 64, an evaluation of 5,000 test prompts every ten steps.
 Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
-of its own, because a warm one would have nothing to compile. The peer takes as many steps as our runs took, which it
-converges like, with an evaluation after every ten; of recurrent networks a tenth of them, scaled up. Both are given in
+of its own, because a warm one would have nothing to compile. The peer takes as many steps as our runs took, with an
+evaluation after every ten; of recurrent networks a tenth of them, scaled up. Both are given in
 seconds and in seconds of the processors: on a busy machine only the latter mean something, and only with one core for
 both (`taskset -c 0`). The step is measured against the arithmetic limit: the multiply-adds of the network as it is
 defined, and those that its shortcut does, at the rate of large matrix products.
@@ -194,11 +194,12 @@ def peer_seconds(architecture: str, found: list[dict[str, Any]], share: float) -
     for number, run in enumerate(found):
         start = Seconds.now()
         peer = Peer(architecture, run["length"], number)
+        peer.train(EVERY)  # the first steps are slow, and count once
         begun = Seconds.now()
-        steps = run["samples"] // BATCH
-        measured = max(1, round(share * steps / EVERY)) * EVERY
+        steps = run["samples"] // BATCH - EVERY
+        measured = round(share * steps / EVERY) * EVERY
         peer.train(measured)
-        total = total.plus(begun.less(start)).plus(Seconds.now().less(begun), steps / measured)
+        total = total.plus(begun.less(start)).plus(Seconds.now().less(begun), steps / max(measured, 1))
     return total
 
 

@@ -21,4 +21,5 @@ ONCE = FASTER | {"xla_backend_optimization_level": 0}
 
 def compiled_faster(function: Function) -> Function:
     """`eqx.filter_jit` with the options `FASTER`."""
-    return eqx.filter_jit(function, compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # go on to jax.jit
+    # Equinox passes options that it does not know on to jax.jit, which its types do not say.
+    return eqx.filter_jit(function, compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # see above

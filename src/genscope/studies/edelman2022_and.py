@@ -2,7 +2,8 @@
 
 Source: edelman2022, Figure 2.
 Departures: the threshold is estimated with an interval by an adaptive design instead of read off a grid; contexts
-reach beyond the paper's 800; training sets that fit several supports are redrawn at most 100 times.
+reach beyond the paper's 800; training sets that fit several supports are redrawn at most 100 times; a run that fits its
+sample to `SETTLED` without having succeeded is given up.
 Guarantee: estimate; intervals at 95 % for each threshold.
 """
 
