@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.random import biased_bits, numbered, words
+from genscope.random import biased_bits, derived, numbered, root, words
 
 
 @pytest.mark.parametrize(("size", "start"), [(1, 0), (1000, 0), (7, 990), (0, 5)])
@@ -20,8 +20,22 @@ def test_words_are_those_of_jax(size, start):
 def test_numbered_keys_are_those_of_fold_in():
     key, numbers = jr.key(5), jnp.array([0, 1, 7, 2**31, 2**32 - 1], "uint32")
     for compiled in (numbered, jax.jit(numbered)):
-        for number, derived in zip(numbers, compiled(key, numbers), strict=True):
-            assert jr.key_data(derived).tolist() == jr.key_data(jr.fold_in(key, number)).tolist()
+        for number, found in zip(numbers, compiled(key, numbers), strict=True):
+            assert jr.key_data(found).tolist() == jr.key_data(jr.fold_in(key, number)).tolist()
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 2**31, 2**32 - 1])
+def test_keys_of_the_host_are_those_of_jax(number):
+    key = root(11)
+    assert jr.key_data(key).tolist() == jr.key_data(jr.key(11)).tolist()
+    expected = jr.key_data(jr.fold_in(key, np.uint32(number))).tolist()
+    for one in (derived, jax.jit(derived, static_argnums=1)):
+        assert jr.key_data(one(key, number)).tolist() == expected
+
+
+def test_keys_of_another_kind_derive_as_jax_does():
+    key = jr.key(11, impl="rbg")
+    assert jr.key_data(derived(key, 7)).tolist() == jr.key_data(jr.fold_in(key, 7)).tolist()
 
 
 def test_another_key_gives_other_words():

@@ -8,10 +8,13 @@ Guarantee: exact; the same key and name give the same stream, whatever other str
 import hashlib
 import math
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Key, UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of Threefry-2x32 (Salmon et al. 2011), for even and odd groups
@@ -19,7 +22,27 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of Threefry-2x32 (Salmon et 
 
 def stream(key: Key[Array, ""], name: str) -> Key[Array, ""]:
     """Key of the stream `name` under `key`; adding a stream leaves the others unchanged."""
-    return jr.fold_in(key, int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big"))
+    return derived(key, int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big"))
+
+
+def root(seed: int) -> Key[Array, ""]:
+    """`jax.random.key` of a number below 2^32."""
+    return _wrapped(np.array([0, seed], np.uint32))
+
+
+def derived(key: Key[Array, ""], number: int) -> Key[Array, ""]:
+    """The key that `jax.random.fold_in` derives from a key and a number below 2^32.
+
+    Of a concrete key by the host, since JAX would compile a program for it, which takes a fifth of a second.
+    """
+    if isinstance(key, Tracer) or jr.key_impl(key) != "threefry2x32":
+        return jr.fold_in(key, number)
+    with np.errstate(over="ignore"):  # words wrap around
+        return _wrapped(np.array(_threefry(np.asarray(jr.key_data(key)), np.uint32(number))))
+
+
+def _wrapped(data: UInt32[np.ndarray, " 2"]) -> Key[Array, ""]:
+    return jr.wrap_key_data(jax.device_put(data), impl="threefry2x32")
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -39,29 +62,28 @@ def biased_bits(key: Key[Array, ""], shape: tuple[int, ...], probability: float)
 
 def words(key: Key[Array, ""], size: int, start: UInt32[Array, ""] | int = 0) -> UInt32[Array, " size"]:
     """The random words number `start` to `start + size` (less than 2^32) of a key: those of `jax.random.bits`."""
-    left, right = _threefry(key, jax.lax.iota("uint32", size) + jnp.asarray(start, "uint32"))
+    left, right = _threefry(jr.key_data(key), jax.lax.iota("uint32", size) + jnp.asarray(start, "uint32"))
     return left ^ right
 
 
 def numbered(key: Key[Array, ""], numbers: UInt32[Array, " size"]) -> Key[Array, " size"]:
     """The keys that `jax.random.fold_in` derives from a key and each of the numbers."""
-    return jr.wrap_key_data(jnp.stack(_threefry(key, numbers), axis=1), impl="threefry2x32")
+    return jr.wrap_key_data(jnp.stack(_threefry(jr.key_data(key), numbers), axis=1), impl="threefry2x32")
 
 
-def _threefry(key: Key[Array, ""], counts: UInt32[Array, " size"]) -> tuple[UInt32[Array, " size"], ...]:
-    """Threefry-2x32 of the counts, written out.
+def _threefry(data: Any, counts: Any) -> tuple[Any, Any]:
+    """Threefry-2x32 of the counts under a key's words, written out, for arrays of JAX and of NumPy.
 
     JAX keeps its rounds in a loop, which writes both halves of the state to memory five times; here XLA makes one
     vectorised pass, five times faster, that can begin anywhere.
     """
-    first, second = jr.key_data(key)[:2]  # all of JAX's usual key; keys of other kinds have more words
-    schedule = (first, second, first ^ second ^ jnp.uint32(0x1BD11BDA))
-    left = jnp.broadcast_to(first, counts.shape)
-    right = counts + second
+    first, second = data[0], data[1]  # all of JAX's usual key; keys of other kinds have more words
+    schedule = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))
+    left, right = first, counts + second
     for group in range(5):
         for turn in _ROTATIONS[group % 2]:
             left = left + right
-            right = left ^ (right << jnp.uint32(turn) | right >> jnp.uint32(32 - turn))
+            right = left ^ (right << np.uint32(turn) | right >> np.uint32(32 - turn))
         left = left + schedule[(group + 1) % 3]
-        right = right + (schedule[(group + 2) % 3] + jnp.uint32(group + 1))
+        right = right + (schedule[(group + 2) % 3] + np.uint32(group + 1))
     return left, right

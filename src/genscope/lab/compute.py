@@ -26,7 +26,7 @@ from genscope.lab import values
 from genscope.lab.provenance import provenance
 from genscope.lab.store import Record
 from genscope.lab.study import Point, Scalar, Study, Trial, canonical
-from genscope.random import stream
+from genscope.random import derived, root, stream
 
 
 def point_key(study: Study, point: Point) -> Key[Array, ""]:
@@ -36,12 +36,12 @@ def point_key(study: Study, point: Point) -> Key[Array, ""]:
     global settings do not change results.
     """
     shared = {axis: value for axis, value in point.items() if axis not in study.paired}
-    return stream(stream(jr.key(0, impl="threefry2x32"), study.name), canonical(shared))
+    return stream(stream(root(0), study.name), canonical(shared))
 
 
 def trial_key(study: Study, trial: Trial) -> Key[Array, ""]:
     """Key of a trial: its point's key, folded with its seed."""
-    return jr.fold_in(point_key(study, trial.point), trial.seed)
+    return derived(point_key(study, trial.point), trial.seed)
 
 
 class CompileClock(contextlib.AbstractContextManager["CompileClock"]):

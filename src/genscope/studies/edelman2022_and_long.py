@@ -8,13 +8,12 @@ Guarantee: estimate; a few thresholds with wide intervals.
 import dataclasses
 from typing import Any
 
-import jax.random as jr
 from jaxtyping import Array, Key
 
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Line, Mean
 from genscope.lab.threshold import Search
-from genscope.random import stream
+from genscope.random import derived, stream
 from genscope.studies.edelman2022_and import CHECK, FIGURES, LABELS, learn_and, trial
 
 STUDY = Study(
@@ -56,10 +55,10 @@ STUDY = Study(
 
 def crossed_trial(key: Key[Array, ""], *, initialisation: int, sample: int, **point: Any) -> dict[str, Any]:
     """One cell of a crossed design: initialisation number `initialisation` meets support and data number `sample`."""
-    data_key = jr.fold_in(stream(key, "sample"), sample)
+    data_key = derived(stream(key, "sample"), sample)
     return learn_and(
         support_key=stream(data_key, "support"),
-        init_key=jr.fold_in(stream(key, "init"), initialisation),
+        init_key=derived(stream(key, "init"), initialisation),
         data_key=data_key,
         **point,
     )
