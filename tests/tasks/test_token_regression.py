@@ -52,6 +52,17 @@ def test_encoded_rows(scale, factor):
         np.testing.assert_allclose(z[i], expected, atol=1e-6)
 
 
+def test_the_guess_is_the_link_at_the_mean_token():
+    """With one position and a linear link, the mean of all labels that a prompt could ask for; padded or not."""
+    task = draw(sparsity=1, link="linear")
+    padded = task.padded(9, 20)
+    prompt = np.asarray(task.inputs(jr.key(3), 1))[0]
+    expected = np.mean([float(task.link(jnp.asarray(token[None]))) for token in prompt[:, :3]])
+    wider = np.pad(prompt, ((0, 3), (0, 0)))
+    assert float(task.guess(jnp.asarray(prompt))) == pytest.approx(expected, abs=1e-6)
+    assert float(padded.guess(jnp.asarray(wider))) == pytest.approx(expected, abs=1e-6)
+
+
 def uniform_positions(counts, false_alarm):
     """Chi-squared test that counts come from equal probabilities."""
     expected = counts.sum() / len(counts)

@@ -1,5 +1,7 @@
 """The screen decides as the whole test set would, and sees less of it."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,32 +9,21 @@ import pytest
 from scipy.stats import binom
 
 from genscope.train.samples_to_threshold import SEE_ALL
-from genscope.train.screen import MARGIN, screened
+from genscope.train.screen import MARGIN, _estimate, screened
 from tests.seeds import seed
 
-M, CHUNK = 5000, 250
+M, CHUNK = 5000, 125
 
 
-@jax.jit
-def check(losses, control, threshold, margin):
+@partial(jax.jit, static_argnames="patience")
+def check(losses, controls, threshold, margin, patience=1.0):
     return screened(
         lambda start: jax.lax.dynamic_slice(losses, (start,), (CHUNK,)),
-        control,
+        jnp.atleast_2d(controls),
         chunk=CHUNK,
         threshold=threshold,
         margin=margin,
-    )
-
-
-@jax.jit
-def patient(losses, control, threshold):
-    return screened(
-        lambda start: jax.lax.dynamic_slice(losses, (start,), (CHUNK,)),
-        control,
-        chunk=CHUNK,
-        threshold=threshold,
-        margin=jnp.float32(MARGIN),
-        patience=0.25,
+        patience=patience,
     )
 
 
@@ -107,7 +98,7 @@ def test_the_losses_of_an_earlier_model_are_a_control(learned, noise, less, othe
 def test_an_earlier_model_makes_a_check_short():
     y, e, f = np.random.default_rng(5).normal(size=(3, M))
     losses, earlier = ((0.8 * y - noise) ** 2 for noise in (0.3 * e, 0.3 * e + 0.05 * f))
-    threshold = np.float32(losses.mean() - 0.03)
+    threshold = np.float32(losses.mean() - 0.05)
     seen = [
         int(check(losses.astype(np.float32), control.astype(np.float32), threshold, np.float32(MARGIN)).seen)
         for control in (y**2, earlier)
@@ -115,12 +106,42 @@ def test_an_earlier_model_makes_a_check_short():
     assert seen[1] == CHUNK < seen[0]
 
 
+def test_guesses_that_resemble_the_model_make_a_check_short():
+    """A network that adds the mean label to a share of the right one, as networks do before they read positions."""
+    y, others = np.random.default_rng(6).normal(size=(2, M))
+    guess = (y + np.sqrt(11) * others) / 12
+    losses = ((0.9 * y - 0.8 * guess) ** 2).astype(np.float32)
+    threshold = np.float32(losses.mean() - 0.03)
+    free = np.stack([y**2, y * guess, guess**2]).astype(np.float32)
+    seen = [int(check(losses, controls, threshold, np.float32(MARGIN)).seen) for controls in (free[:1], free)]
+    assert seen[1] == CHUNK < seen[0]
+
+
+@pytest.mark.parametrize("columns", [[], [0], [0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("idle", [[], [3, 4]])
+def test_the_estimate_is_the_intercept_of_least_squares(columns, idle):
+    """Against NumPy; idle controls, a constant and twice the first, change nothing but the degrees of freedom."""
+    rng, n = np.random.default_rng(7), 200
+    known = rng.normal(size=(3, n)) + np.array([[0.1], [-0.2], [0.0]])
+    known = np.stack([*known, np.full(n, 1e-3), 2 * known[0]])
+    loss = known[:3].sum(axis=0) + rng.normal(size=n) + 0.5
+    controls = [0, *columns, *idle] if idle else columns
+    rows = np.stack([np.ones(n), *known[controls], loss])
+    mean, error = _estimate(jnp.asarray(rows @ rows.T, "float32"), jnp.float32(n), 5000)
+    design = np.stack([np.ones(n), *known[sorted({*controls} - {*idle})]], axis=1)
+    inverse = np.linalg.inv(design.T @ design)
+    coefficients = inverse @ design.T @ loss
+    variance = np.sum((loss - design @ coefficients) ** 2) / (n - 1 - len(controls))
+    assert float(mean) == pytest.approx(coefficients[0], abs=1e-4)
+    assert float(error) == pytest.approx(np.sqrt(variance * (inverse[0, 0] - 1 / 5000)), rel=1e-3)
+
+
 @pytest.mark.parametrize(("excess", "seen"), [(0.3, CHUNK), (0.03, M)])
 def test_a_check_that_needs_more_than_its_patience_sees_all(excess, seen):
     losses, control = (part[0] for part in test_sets(np.random.default_rng(5), 1, 0.2, 0.3))
     threshold = np.float32(losses.mean(dtype=float) - excess)
     alone = check(losses, control, threshold, np.float32(MARGIN))
-    verdict = patient(losses, control, threshold)
+    verdict = check(losses, control, threshold, np.float32(MARGIN), patience=0.25)
     assert int(verdict.seen) == seen
     assert not bool(verdict.passed)
     assert (M / 4 < int(alone.seen) < M) == (seen == M)
@@ -142,4 +163,4 @@ def test_a_constant_control_is_no_control():
 
 def test_chunks_are_whole():
     with pytest.raises(ValueError, match="multiple of the chunk"):
-        screened(lambda start: jnp.ones(3), jnp.ones(10), chunk=3, threshold=jnp.ones(()), margin=jnp.ones(()))
+        screened(lambda start: jnp.ones(3), jnp.ones((1, 10)), chunk=3, threshold=jnp.ones(()), margin=jnp.ones(()))

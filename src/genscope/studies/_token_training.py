@@ -10,7 +10,7 @@ The text and the code differ in fourteen places; each is a setting of `Protocol`
 
 import json
 from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from functools import partial
 from threading import Lock
@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
@@ -27,7 +26,7 @@ from genscope.models.mousavi2025 import Transformer
 from genscope.models.token_attention import TokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
 from genscope.models.token_recurrent import TokenRecurrent
-from genscope.random import biased_bits, stream
+from genscope.random import biased_bits, derived, root, stream
 from genscope.tasks import Batch
 from genscope.tasks.links import draw_link
 from genscope.tasks.token_encoding import default_encoding_dim
@@ -35,7 +34,7 @@ from genscope.tasks.token_regression import Scale, TokenRegression
 from genscope.train.samples_to_threshold import (
     SamplesToThreshold,
     TestSet,
-    rehearse,
+    compilations,
     samples_to_threshold,
 )
 
@@ -162,7 +161,7 @@ def position_mean(values: Float[Array, "size N"], task: TokenRegression) -> Floa
 def task_keys(key: Key[Array, ""], context_length: int) -> tuple[Key[Array, ""], Key[Array, ""]]:
     """Keys of the encodings, which depend on the length, and of the link, which does not; `draw_task` takes them."""
     # Outside of compiled programs: each derivation of a key inside of one costs a tenth of a second of compilation.
-    return jr.fold_in(stream(key, "encoding"), context_length), stream(key, "link")
+    return derived(stream(key, "encoding"), context_length), stream(key, "link")
 
 
 def draw_task(
@@ -218,28 +217,24 @@ class Prepared(NamedTuple):
 
     @property
     def start(self) -> tuple[Any, TokenRegression, TestSet]:
-        """What `samples_to_threshold` and `rehearse` take."""
+        """What `samples_to_threshold` and `compilations` take."""
         return self.model, self.task, self.test
 
 
-AnyKey = Key[Array, ""] | jax.ShapeDtypeStruct  # or what is known of one where shapes are asked for
-
-
 def prepare(
-    of_task: tuple[AnyKey, AnyKey],
-    init_key: AnyKey,
-    test_key: AnyKey,
+    of_task: tuple[Key[Array, ""], Key[Array, ""]],
+    init_key: Key[Array, ""],
+    test_key: Key[Array, ""],
     length: Int[Array, ""] | np.int32,
     encoding_dim: Int[Array, ""] | np.int32,
     *,
     protocol: Protocol,
-    shapes_only: bool = False,
+    call: Callable[..., Any] = lambda program, *arguments, **options: program(*arguments, **options),
     **choices: Any,
 ) -> Prepared:
-    """All that a run starts from, or its shapes; by one program for the few numbers, and one for the test set."""
-    both, test = (_draw_both.eval_shape, _draw_test.eval_shape) if shapes_only else (_draw_both, _draw_test)
-    task, model = both(of_task, init_key, length, encoding_dim, protocol=protocol, **choices)
-    return Prepared(task, model, test(test_key, task, protocol=protocol))
+    """All that a run starts from; by one program for the few numbers, and one for the test set, each through `call`."""
+    task, model = call(_draw_both, of_task, init_key, length, encoding_dim, protocol=protocol, **choices)
+    return Prepared(task, model, call(_draw_test, test_key, task, protocol=protocol))
 
 
 @partial(
@@ -267,7 +262,10 @@ def _draw_both(
 @partial(jax.jit, static_argnames="protocol", compiler_options=FASTER)
 def _draw_test(key: Key[Array, ""], task: TokenRegression, *, protocol: Protocol) -> TestSet:
     examples = (task.simple() if protocol.simple_test else task).sample(key, protocol.test_size)
-    return TestSet(examples, position_mean(examples.y**2, task))
+    guess = jax.vmap(task.guess)(examples.x)[:, None]
+    products = examples.y**2, examples.y * guess, jnp.broadcast_to(guess**2, examples.y.shape)
+    controls = jnp.stack([position_mean(values, task) for values in products])
+    return TestSet(examples, controls, jnp.zeros_like(controls[0]))
 
 
 def measure(
@@ -294,16 +292,10 @@ def measure(
     shape = shape_of(architecture, context_length, sparsity, share_up_to)
     choices = {"shape": shape, "architecture": architecture, "protocol": protocol, "link": link, "simple": simple}
 
-    def keys():
-        task_key = stream(jr.key(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
-        return task_keys(task_key, context_length), stream(key, "init"), stream(key, "test")
-
-    def begin(*, shapes_only: bool = False) -> Prepared:
-        sizes = np.int32(context_length), np.int32(default_encoding_dim(context_length))
-        # Keys are derived beside the rehearsal, since this compiles as well.
-        of_task, of_model, of_test = jax.eval_shape(keys) if shapes_only else keys()
-        return prepare(of_task, of_model, of_test, *sizes, shapes_only=shapes_only, **choices)
-
+    task_key = stream(root(draw), "draw") if protocol.shared_draw else stream(key, f"draw {draw}")
+    keys = task_keys(task_key, context_length), stream(key, "init"), stream(key, "test")
+    sizes = np.int32(context_length), np.int32(default_encoding_dim(context_length))
+    begin = partial(prepare, *keys, *sizes, **choices)
     course = {
         "losses": losses,
         "threshold": threshold,
@@ -315,8 +307,8 @@ def measure(
         "brief": architecture == "transformer",
     }
     if shape.padded:
-        rehearsal = partial(rehearse, key=key, **course)
-        prepared = begin_compiling((*choices.items(), losses, every), begin, rehearsal)
+        programs = partial(compilations, key=key, **course)
+        prepared = begin_compiling((*choices.items(), losses, every), begin, programs)
     else:
         prepared = begin()
     run = samples_to_threshold(*prepared.start, key=stream(key, "data"), budget=protocol.budget, **course)
@@ -327,23 +319,39 @@ _COMPILED: set[Hashable] = set()
 _COMPILING = Lock()
 
 
-def begin_compiling(programs: Hashable, begin: Callable[..., Prepared], rehearsal: Callable[..., Any]) -> Prepared:
-    """Begin a run; the first with these programs also compiles its training, at the same time.
+def begin_compiling(
+    name: Hashable, begin: Callable[..., Prepared], programs: Callable[..., tuple[Callable[[], Any], ...]]
+) -> Prepared:
+    """Begin a run; the first of that name also compiles its `programs`, at the same time.
 
-    Other workers with the same programs wait for them, since each would compile its own otherwise; training is compiled
-    by a few steps and a check on zeros.
+    Other workers with the same programs wait for them, since each would compile its own otherwise.
     """
     with _COMPILING:
-        if programs not in _COMPILED:
-            shapes = begin(shapes_only=True)
-            empty = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-            with ThreadPoolExecutor(1) as beside:
-                rehearsed = beside.submit(rehearsal, *empty.start)
-                prepared = begin()
-                rehearsed.result()
-            _COMPILED.add(programs)
+        if name not in _COMPILED:
+            prepared = _compile_and_begin(begin, programs)
+            _COMPILED.add(name)
             return prepared
     return begin()
+
+
+def _compile_and_begin(
+    begin: Callable[..., Prepared], programs: Callable[..., tuple[Callable[[], Any], ...]]
+) -> Prepared:
+    drawing: list[Future] = []
+    with ThreadPoolExecutor() as beside:
+
+        def compile_beside(program, *arguments, **options):
+            traced = program.lower(*arguments, **options)
+            drawing.append(beside.submit(traced.compile))
+            return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), traced.out_info)
+
+        empty = begin(call=compile_beside)
+        compiling = [beside.submit(program) for program in programs(*empty.start)]
+        wait(drawing)
+        prepared = begin()
+        for compiled in (*drawing, *compiling):
+            compiled.result()
+    return prepared
 
 
 def record(run: SamplesToThreshold, task: TokenRegression, context_length: int, protocol: Protocol) -> dict[str, Any]:

@@ -159,6 +159,12 @@ class TokenRegression(AbstractTask):
         """The label at each position of one prompt."""
         return self.labels(*self.split(x))
 
+    def guess(self, prompt: Float[Array, "N row"]) -> Float[Array, ""]:
+        """The link at the mean token: what a network that cannot read positions yet can say about all labels."""
+        x, _ = self.split(prompt)
+        mean = jnp.sum(x, axis=0) / jnp.asarray(len(x) if self.length is None else self.length, x.dtype)
+        return self.link(jnp.broadcast_to(mean, (self.sparsity, self.dim)))
+
     def encode(self, x: Float[Array, "N d"], t: Int[Array, "N q"]) -> Float[Array, "N D"]:
         """What a network reads of one prompt; padded rows are 0 if their tokens are."""
         factor = math.sqrt(self.dim / self.sparsity) if self.scale == "sqrt_d_over_q" else 1.0

@@ -97,7 +97,7 @@ def _epoch(fixed, model, state) -> Any:
     model = eqx.combine(trained, rest)
     check = screened(
         lambda start: _errors(model, examples, predict, start),
-        examples.y**2,  # the loss of predicting 0
+        examples.y[None] ** 2,  # the loss of predicting 0
         chunk=_chunk(len(examples.y)),
         threshold=threshold,
         margin=jnp.float32(MARGIN),

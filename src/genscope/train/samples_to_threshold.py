@@ -8,7 +8,6 @@ none. The batch of a step depends on the key and the step's number alone.
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -28,16 +27,17 @@ from genscope.train.screen import MARGIN, Check, screened
 Losses = Callable[[Any, Any, Batch], Float[Array, " size"]]  # of a model and a task on each example of a batch
 FEW = 2**15  # parameters: they and their averages fit the second cache
 SEE_ALL = 1e30  # a margin that no excess overcomes
-PATIENCE = 0.25  # of the test set: a check that needs more sees all of it, and makes the next ones short
+PATIENCE = 0.5  # of the test set: a check that needs more sees all of it, and makes the next ones short
 
 
 class TestSet(NamedTuple):
-    """Fixed examples in random order, and losses on all of them: at first those of predicting 0, which are free."""
+    """Fixed examples in random order, and what a screen knows of all of them."""
 
     __test__ = False  # not for pytest
 
     examples: Batch
-    control: Float[Array, " M"]
+    controls: Float[Array, "K M"]  # free ones, such as the losses of predicting 0
+    earlier: Float[Array, " M"]  # the losses of the last check that saw everything; at first 0
 
 
 class SamplesToThreshold(NamedTuple):
@@ -117,8 +117,8 @@ def _check(model, task, test, threshold, margin, *, losses, chunk) -> tuple[Chec
         return losses(model, task, part)
 
     limits = {"chunk": chunk, "threshold": threshold, "margin": margin, "patience": PATIENCE}
-    check = screened(chunk_losses, test.control, **limits)
-    return check, jnp.where(check.seen == len(test.control), check.losses, test.control)
+    check = screened(chunk_losses, jnp.concatenate([test.controls, test.earlier[None]]), **limits)
+    return check, jnp.where(check.seen == len(test.earlier), check.losses, test.earlier)
 
 
 class _Programs(NamedTuple):
@@ -147,22 +147,35 @@ class Settings(NamedTuple):
     weight_decay: float
     batch_size: int = 64
     every: int = 10  # steps before each check
-    chunk: int = 250  # test examples that are evaluated together
+    chunk: int = 125  # test examples that are evaluated together
     exact: bool = False  # every check evaluates the whole test set
     brief: bool = False  # runs end soon: compile in half the time, and step as fast as comes of it
 
-    def train(self, model, state, task, key, first: int) -> Any:
-        """The steps from the `first` to the next check; takes the model's and the state's buffers."""
+    def steps(self, model, state, task, key, first: int) -> "_Call":
+        """Those from the `first` to the next check: model, state, losses. They take the buffers of the former two."""
         sizes = {"losses": self.losses, "batch_size": self.batch_size, "every": self.every}
         numbers = np.uint32(first), *_traced(self.rate, self.weight_decay)
-        return _programs(brief=self.brief).train(model, state, task, key, *numbers, **sizes)
+        return _Call(_programs(brief=self.brief).train, (model, state, task, key, *numbers), sizes)
 
-    def check(self, model, task, test: TestSet) -> tuple[Check, TestSet]:
-        """A check, and the test set with the control of the next one."""
+    def look(self, model, task, test: TestSet) -> "_Call":
+        """A check, and the losses of the last one that saw everything."""
         limits = _traced(self.threshold, SEE_ALL if self.exact else MARGIN)
         sizes = {"losses": self.losses, "chunk": self.chunk}
-        check, control = _programs(brief=self.brief).check(model, task, test, *limits, **sizes)
-        return check, test._replace(control=control)
+        return _Call(_programs(brief=self.brief).check, (model, task, test, *limits), sizes)
+
+
+class _Call(NamedTuple):
+    """A compiled function with its arguments."""
+
+    program: Any
+    arguments: tuple[Any, ...]
+    sizes: dict[str, Any]
+
+    def run(self) -> Any:
+        return self.program(*self.arguments, **self.sizes)
+
+    def lower(self) -> Any:
+        return self.program.lower(*self.arguments, **self.sizes)
 
 
 @functools.cache
@@ -170,14 +183,17 @@ def _traced(*numbers: float) -> tuple[Array, ...]:
     return tuple(jax.device_put(np.float32(number)) for number in numbers)
 
 
-def rehearse(model: eqx.Module, task: AbstractTask, test: TestSet, *, key: Key[Array, ""], **settings: Any) -> None:
-    """Compile what a run with such arrays needs, steps and check side by side; the arrays may hold anything."""
+def compilations(
+    model: eqx.Module, task: AbstractTask, test: TestSet, *, key: Key[Array, ""], **settings: Any
+) -> tuple[Callable[[], Any], ...]:
+    """What compiles the programs of runs with such arrays, to be called side by side; the arrays may hold anything.
+
+    The steps, which take longest to compile, are traced here: threads that trace wait for each other.
+    """
     course = Settings(**settings)
-    with ThreadPoolExecutor(1) as beside:
-        checked = beside.submit(course.check, model, task, test)
-        copy, state = begin(model)
-        course.train(copy, state, task, key, 0)
-        checked.result()
+    empty, state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), begin.eval_shape(model))
+    steps = course.steps(empty, state, task, key, 0).lower()
+    return steps.compile, lambda: course.look(model, task, test).lower().compile(), begin.lower(model).compile
 
 
 def samples_to_threshold(
@@ -205,12 +221,13 @@ def samples_to_threshold(
     samples, seen, checks, full = 0, 0, 0, 0
     risk, reached, diverged = float("nan"), False, False
     while samples + batch_size * every <= budget and not (reached or diverged):
-        model, state, values = course.train(model, state, task, key, samples // batch_size)
-        check, test = course.check(model, task, test)
+        model, state, values = course.steps(model, state, task, key, samples // batch_size).run()
+        check, earlier = course.look(model, task, test).run()
+        test = test._replace(earlier=earlier)
         history.append(np.asarray(values))
         samples += batch_size * every
         checks, seen = checks + 1, seen + int(check.seen)
-        full += int(check.seen) == len(test.control)
+        full += int(check.seen) == len(test.earlier)
         risk, reached = float(check.mean), bool(check.passed)
         diverged = not np.isfinite(history[-1]).all()
     return SamplesToThreshold(

@@ -5,12 +5,13 @@ Departures: None in what is measured; the paper evaluates every example at every
 Guarantee: a model passes if and only if its mean over all examples is below the threshold, except that a passing one is
 refused with a small probability (see `MARGIN`); nothing passes wrongly, ever. NaN losses never pass.
 
-After n of M examples, drawn in random order, the mean over all M is estimated by regression on a control $v$ whose mean
-over all M is known (the loss of predicting 0): $\bar L_n-b(\bar v_n-\bar v_M)$, with standard error
-$\sqrt{(1/n-1/M)\,s^2}$, $s^2$ the residual variance. Far from the threshold few examples suffice, because an untrained
-network's loss is nearly the control. The model is refused once the estimate exceeds the threshold by `MARGIN` errors.
-The losses of an earlier model on all examples are a control as well, and a far better one for a model that learns
-slowly: whoever checks again passes on those of the last check that saw everything.
+After n of M examples, drawn in random order, the mean over all M is estimated by regression on controls $v_k$, numbers
+of each example whose means over all M are known: the intercept of the losses on 1 and $v_k-\bar v_k$, with the squared
+standard error $s^2(g-1/M)$, where $s^2$ is the residual variance and $g\approx1/n$ the intercept's entry of the
+inverse Gram matrix. The model is refused once the estimate exceeds the threshold by `MARGIN` errors. Losses of guesses
+that need no network are free controls, and the better they resemble what it has learned, the fewer examples suffice.
+The losses of an earlier model on all examples are a control as well, the best one for a model that learns slowly:
+whoever checks again passes on those of the last check that saw everything.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-MARGIN = 4.5
-"""Standard errors. Of 80,000 simulated test sets of 5,000 whose mean lay just below the threshold, in chunks of 250, 3
-were refused (at most 2 of 20,000 for one kind of predictor); with the losses of an earlier model as control, 3 of
-40,000 (at most 1 of 10,000)."""
+MARGIN = 4.75
+"""Standard errors. Of 640,000 simulated test sets of 5,000 whose mean lay just below the threshold, in chunks of 125
+and with four controls, 18 were refused (of 80,000 with one kind of predictor at most 5)."""
+COLLINEAR = 1e-4  # share of a control's square: if the others leave less of it, it is not taken in
 
 
 class Check(NamedTuple):
@@ -37,7 +38,7 @@ class Check(NamedTuple):
 
 def screened(
     losses: Callable[[Int[Array, ""]], Float[Array, " chunk"]],
-    control: Float[Array, " M"],
+    controls: Float[Array, "K M"],
     *,
     chunk: int,
     threshold: Float[Array, ""],
@@ -47,23 +48,23 @@ def screened(
     """Check a model whose losses on the examples from `start` on, `chunk` of them, are `losses(start)`.
 
     A check that needs more than the share `patience` of the examples sees them all, so that its losses can be the next
-    one's control. A huge margin sees all examples. Traceable.
+    one's control. A huge margin sees all examples. Controls may be constant or repeat each other. Traceable.
     """
-    size = len(control)
-    if not 2 < chunk <= size or size % chunk:
+    count, size = controls.shape
+    if not count + 1 < chunk <= size or size % chunk:
         raise ValueError(
-            f"screened got {size} examples in chunks of {chunk}: a standard error needs at least three, and chunks are "
-            "whole. Make the size a multiple of the chunk."
+            f"screened got {size} examples in chunks of {chunk}, {count} controls: a standard error needs two examples "
+            "more than controls, and chunks are whole. Make the size a multiple of the chunk."
         )
-    known = jnp.mean(control)
+    centred = controls - jnp.mean(controls, axis=1, keepdims=True)
 
     def look(state):
         seen, _, _, moments, kept = state
         now = losses(seen)
-        # Both are centred before they are squared, so that float32 sums lose nothing.
-        loss, free = now - threshold, jax.lax.dynamic_slice(control, (seen,), (chunk,)) - known
-        columns = jnp.stack([jnp.ones_like(loss), loss, free])
-        moments, kept = moments + columns @ columns.T, jax.lax.dynamic_update_slice(kept, now, (seen,))
+        # All are centred before they are squared, so that float32 sums lose nothing.
+        known = jax.lax.dynamic_slice(centred, (0, seen), (count, chunk))
+        rows = jnp.concatenate([jnp.ones((1, chunk), now.dtype), known, (now - threshold)[None]])
+        moments, kept = moments + rows @ rows.T, jax.lax.dynamic_update_slice(kept, now, (seen,))
         seen = seen + chunk
         mean, error = _estimate(moments, seen.astype(now.dtype), size)
         return seen, mean - margin * error > 0, mean, moments, kept
@@ -72,21 +73,38 @@ def screened(
         seen, refused, *_ = state
         return (seen < size) & ~(refused & (seen <= int(patience * size)))
 
-    nothing = jnp.zeros((), control.dtype)
-    start = (jnp.int32(0), jnp.bool_(False), nothing, jnp.zeros((3, 3), control.dtype), jnp.zeros_like(control))
-    seen, _, mean, _, kept = jax.lax.while_loop(undecided, look, start)
+    nothing = jnp.zeros((), controls.dtype)
+    moments, kept = (jnp.zeros(shape, controls.dtype) for shape in ((count + 2, count + 2), size))
+    seen, _, mean, _, kept = jax.lax.while_loop(
+        undecided, look, (jnp.int32(0), jnp.bool_(False), nothing, moments, kept)
+    )
     return Check((seen == size) & (mean < 0), mean + threshold, seen, kept)
 
 
 def _estimate(
-    moments: Float[Array, "3 3"], n: Float[Array, ""], size: int
+    moments: Float[Array, "rows rows"], n: Float[Array, ""], size: int
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The mean above the threshold and its standard error, from the sums of products of 1, loss and control."""
-    (_, loss, free), (_, loss_loss, loss_free), (_, _, free_free) = moments
-    cross = loss_free - loss * free / n
-    spread = free_free - free * free / n
-    slope = jnp.where(spread > 0, cross / jnp.where(spread > 0, spread, 1), 0)
-    residual = jnp.maximum(loss_loss - loss * loss / n - slope * cross, 0) / (n - 2)
-    # All examples seen: the control's mean is its known one, and what is left of their difference is rounding.
-    mean = jnp.where(n < size, loss - slope * free, loss) / n
-    return mean, jnp.sqrt(residual * jnp.maximum(1 / n - 1 / size, 0))
+    """The mean above the threshold and its standard error, from the sums of products of 1, controls and loss."""
+    known, diagonal = len(moments) - 1, jnp.diagonal(moments)
+
+    def take_in(k, swept):
+        return jnp.where(swept[k, k] > COLLINEAR * diagonal[k], _swept(swept, k), swept)
+
+    # A loop, although short: its body is compiled once.
+    swept = jax.lax.fori_loop(0, known, take_in, moments)
+    residual = jnp.maximum(swept[-1, -1], 0) / (n - known)
+    # All examples seen: the controls' means are the known ones, and what is left of their difference is rounding.
+    mean = jnp.where(n < size, swept[0, -1], moments[0, -1] / n)
+    return mean, jnp.sqrt(residual * jnp.maximum(-swept[0, 0] - 1 / size, 0))
+
+
+def _swept(moments: Float[Array, "rows rows"], k: Int[Array, ""]) -> Float[Array, "rows rows"]:
+    """Least squares takes in regressor k, by the sweep operator.
+
+    Among the regressors taken in stands minus the inverse Gram matrix, beside them the coefficients of the others, and
+    among the others what the regression leaves of their products.
+    """
+    row, here = moments[k], jnp.arange(len(moments)) == k
+    pivot = row[k]
+    rest = jnp.where(here[None], (row / pivot)[:, None], moments - jnp.outer(row, row / pivot))
+    return jnp.where(here[:, None], jnp.where(here, -1 / pivot, row / pivot)[None], rest)
