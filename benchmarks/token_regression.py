@@ -3,10 +3,11 @@
 Peer: one run after the other on all cores, fresh batches of 64, an evaluation of 5,000 test prompts every ten steps.
 Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
 of its own, because a warm one would have nothing to compile. The peer takes as many steps as our runs took, with an
-evaluation after every ten; of recurrent networks a tenth of them, scaled up. Both are given in
-seconds and in seconds of the processors: on a busy machine only the latter mean something, and only with one core for
-both (`taskset -c 0`). The step is measured against the arithmetic limit: the multiply-adds of the network as it is
-defined, and those that its shortcut does, at the rate of large matrix products.
+evaluation after every ten; of recurrent networks a tenth of them, scaled up. Short curves are measured before, amid and
+after the peer's runs, since the speed of shared machines drifts. Both are given in seconds and in seconds of the
+processors: on a busy machine only the latter mean something, and only with one core for both (`taskset -c 0`). The step
+is measured against the arithmetic limit: the multiply-adds of the network as it is defined, and those that its shortcut
+does, at the rate of large matrix products.
 """
 
 import json
@@ -27,10 +28,11 @@ REQUIRED = {"transformer": 8, "ffn": 4, "gru": 3, "rnn": 3}
 
 
 class Curve(NamedTuple):
-    """What is measured: lengths, runs at each, and the share of the peer's steps that is measured and scaled up."""
+    """What is measured: lengths, runs at each, how often, and the share of the peer's steps that stands for all."""
 
     lengths: Sequence[int]
     runs: int
+    times: int = 3
     share: float = 1.0
 
 
@@ -38,8 +40,8 @@ class Curve(NamedTuple):
 CURVES = {
     "transformer": Curve(LENGTHS, 5),
     "ffn": Curve(LENGTHS, 5),
-    "gru": Curve((4, 8), 2, share=0.1),
-    "rnn": Curve((4, 8, 12), 2, share=0.1),
+    "gru": Curve((4, 8), 2, times=1, share=0.1),
+    "rnn": Curve((4, 8, 12), 2, times=1, share=0.1),
 }
 
 
@@ -65,13 +67,12 @@ class Seconds(NamedTuple):
 
 def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
     """Length and samples of every run; called in a fresh process."""
-    import jax.random as jr
-
+    from genscope.random import root
     from genscope.studies.mousavi2025_1str import trial
 
     def one(point: tuple[int, int]) -> dict[str, Any]:
         length, run = point
-        record = trial(jr.key(run), architecture=architecture, context_length=length, protocol="code", draw=0, run=run)
+        record = trial(root(run), architecture=architecture, context_length=length, protocol="code", draw=0, run=run)
         return {"length": length, "samples": record["samples"], "reached": record["reached"]}
 
     with ThreadPoolExecutor(CORES) as pool:
@@ -246,6 +247,28 @@ def step_seconds(length: int = 12, steps: int = 50) -> float:
         )
 
 
+def curve_rows(name: str, *, has_peer: bool) -> dict[str, str]:
+    """Seconds of one architecture's curve, ours and the peer's in turns, and their ratio."""
+    lengths, runs, times, share = CURVES[name]
+    first, found = fresh_seconds(name, lengths, runs)
+    measured, peer, parts = [first], Seconds(0, 0), max(times - 1, 1)
+    for part in range(parts if has_peer else 0):
+        peer = peer.plus(peer_seconds(name, found[part::parts], share))
+        if times > 1:
+            measured.append(fresh_seconds(name, lengths, runs)[0])
+    wall, cpu = (sum(numbers) / len(measured) for numbers in zip(*measured, strict=True))
+    samples, reached = (sum(run[column] for run in found) for column in ("samples", "reached"))
+    rows = {
+        f"{name}, N = {', '.join(map(str, lengths))}, {runs} runs": f"{samples} samples, {reached} reached",
+        f"  {name}: ours, s with compilation": f"{wall:.4g}, of the processors {cpu:.4g}",
+    }
+    if has_peer:
+        rows[f"  {name}: PyTorch, s"] = f"{peer.wall:.4g}, of the processors {peer.cpu:.4g}"
+        ratios = f"{peer.wall / wall:.3g}, of the processors {peer.cpu / cpu:.3g}"
+        rows[f"  {name}: times slower (asked for {REQUIRED[name]})"] = ratios
+    return rows
+
+
 def main(architectures: Sequence[str] = tuple(CURVES)) -> None:
     from benchmarks.classifier_step import product_rate
 
@@ -265,18 +288,11 @@ def main(architectures: Sequence[str] = tuple(CURVES)) -> None:
     else:
         has_peer = True
     for name in architectures:
-        lengths, runs, share = CURVES[name]
-        label = f"{name}, N = {', '.join(map(str, lengths))}, {runs} run{'s' if runs > 1 else ''}"
-        seconds, found = fresh_seconds(name, lengths, runs)
-        rows[label] = f"{sum(run['samples'] for run in found)} samples, {sum(run['reached'] for run in found)} reached"
-        rows[f"  {name}: ours, s with compilation"] = f"{seconds.wall:.4g}, of the processors {seconds.cpu:.4g}"
-        if has_peer:
-            peer = peer_seconds(name, found, share)
-            rows[f"  {name}: PyTorch, s"] = f"{peer.wall:.4g}, of the processors {peer.cpu:.4g}"
-            ratios = f"{peer.wall / seconds.wall:.3g}, of the processors {peer.cpu / seconds.cpu:.3g}"
-            rows[f"  {name}: times slower (asked for {REQUIRED[name]})"] = ratios
+        rows |= curve_rows(name, has_peer=has_peer)
     show("token regression: samples to threshold on 1STR", rows)
 
 
 if __name__ == "__main__":
-    main([name for name in sys.argv[1:] if name in CURVES] or tuple(CURVES))
+    if unknown := {*sys.argv[1:]} - {*CURVES}:
+        sys.exit(f"no curve {', '.join(sorted(unknown))}: there are {', '.join(CURVES)}")
+    main(sys.argv[1:] or tuple(CURVES))
