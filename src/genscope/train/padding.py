@@ -16,13 +16,15 @@ def padded_size(size: int, *, smallest: int = 32) -> int:
     [32, 32, 40, 56, 80, 224]
     >>> [padded_size(size, smallest=128) for size in (1, 128, 129)]
     [128, 128, 160]
+    >>> [padded_size(size, smallest=2) for size in (1, 3, 5)]
+    [2, 3, 5]
     """
     if size < 1:
         raise ValueError(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
     power = smallest
     while 2 * power < size:
         power *= 2
-    quarter = power // 4
+    quarter = max(power // 4, 1)
     return max(power, -(-size // quarter) * quarter)
 
 
