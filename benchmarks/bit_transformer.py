@@ -6,8 +6,6 @@ PyTorch computes every position of both layers, as the plain form does; its outp
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
@@ -15,8 +13,8 @@ from benchmarks._timing import cpu_seconds, show
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.tasks import Batch, WalshSum
-from genscope.train.fit import Predict, by_example
-from genscope.train.samples_to_threshold import begin, train_steps
+from genscope.train import Risk, Whole, adamw, fit, squared
+from genscope.train.objective import Predict, by_example
 
 LENGTH, SIZE, STEPS = 20, 256, 10
 KEY = jr.key(0)
@@ -29,17 +27,8 @@ def example() -> tuple[BitTransformer, Batch]:
 
 def step_seconds(model: BitTransformer, data: Batch, predict: Predict) -> float:
     """CPU seconds per step, of a compiled loop of several."""
-
-    def losses(model: Any, task: Any, batch: Batch) -> jax.Array:
-        return (predict(model, batch.x) - batch.y) ** 2
-
-    @jax.jit
-    def steps(model: Any, state: Any) -> Any:
-        numbers = jnp.float32(1e-3), jnp.float32(1e-4)
-        return train_steps(model, state, jnp.arange(STEPS), lambda _: data, losses, None, *numbers)
-
-    start = begin(model)
-    return cpu_seconds(lambda: jax.block_until_ready(steps(*start)))[0] / STEPS
+    source, objective, optimizer = Whole(data), Risk(squared, predict), adamw(1e-3, weight_decay=1e-4)
+    return cpu_seconds(lambda: fit(model, source, objective, STEPS, optimizer=optimizer, every=STEPS))[0] / STEPS
 
 
 def torch_network(model: BitTransformer) -> Any:

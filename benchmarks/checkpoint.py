@@ -30,7 +30,7 @@ def formed(heads: Heads) -> None:
 
 
 def bert(path: Path, layers: int = 6, heads: int = 12, dimension: int = 384, words: int = 30522) -> None:
-    """A file of random weights."""
+    """A file of random weights, and a config."""
     shapes = {"embeddings.word_embeddings.weight": [words, dimension], "embeddings.LayerNorm.weight": [dimension]}
     for i in range(layers):
         base = f"encoder.layer.{i}."
@@ -45,11 +45,12 @@ def bert(path: Path, layers: int = 6, heads: int = 12, dimension: int = 384, wor
     text = json.dumps(header).encode()
     data = np.random.default_rng(0).normal(size=ends[-1] // 4).astype(np.float32)
     path.write_bytes(struct.pack("<Q", len(text)) + text + data.tobytes())
+    path.with_name("config.json").write_text(json.dumps({"model_type": "bert", "num_attention_heads": heads}))
 
 
 def everything(path: Path) -> None:
     """What the command does."""
-    model = open_model(path, heads=12)
+    model = open_model(path)
     norms = [layer_norms(model.heads(layer)) for layer in range(model.layers)]
     model.embedding_norms()
     bound_capacity(model, norms, Setting(samples=1_000_000, context_length=512))

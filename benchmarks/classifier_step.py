@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from benchmarks._timing import best_seconds, show
-from genscope.models.bit_classifier import TUNED, BitClassifier, indicators
+from genscope.models.bit_classifier import TUNED, BitClassifier
+from genscope.models.bit_classifier_fast import indicators, outputs_of_indicators
 from genscope.random import stream
-from genscope.tasks import SparseAnd
-from genscope.train import ADAM, cross_entropy
-from genscope.train.fit import advance, begin
+from genscope.tasks import Batch, SparseAnd
+from genscope.train import Risk, Whole, adam, cross_entropy, fit
 
 LENGTH, SIZE, DIM, HEADS = 300, 100, 64, 16
 STEPS = 50
@@ -34,14 +34,13 @@ def step_seconds(context_length: int, sample_size: int, *, threads: int = 1, ste
         task = SparseAnd.draw(stream(key, "support"), context_length=context_length, support_size=3)
         data = task.sample(stream(key, "data"), sample_size)
         model = BitClassifier(context_length, dim=DIM, heads=HEADS, initialisation=TUNED, key=stream(key, "init"))
-        return model, indicators(data.x), data.y
+        return model, Whole(Batch(indicators(data.x), data.y, jnp.ones(sample_size)))
 
-    weight, rate = jnp.ones(sample_size), jnp.float32(1e-3)
-    options = dict(predict=BitClassifier.logits, loss=cross_entropy, optimizer=ADAM, steps=steps)
+    objective, optimizer = Risk(cross_entropy, outputs_of_indicators), adam(1e-3)
 
     def run(trial) -> None:
-        model, x, y = trial
-        jax.block_until_ready(advance(*begin(model, optimizer=ADAM), x, y, weight, rate, **options))
+        model, source = trial
+        fit(model, source, objective, steps, optimizer=optimizer, every=steps)
 
     trials = [prepared(seed) for seed in range(threads)]
     with ThreadPoolExecutor(threads) as pool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks._timing import best_seconds, cpu_seconds, show
-from genscope.lab import Record, Store, Study, Trial, grid, run
+from genscope.lab import Record, Store, Study, Trial, grid, run, select
 from genscope.lab.design import batches
 from genscope.lab.preview import tally
 from genscope.lab.store import TRIAL
@@ -32,7 +32,7 @@ def records(count: int) -> list[Record]:
 
 def row_by_row(store: Store) -> pl.DataFrame:
     """The peer."""
-    with store._read() as connection:
+    with store.reading() as connection:
         rows = connection.execute(TRIAL.select()).mappings().all()
     return pl.DataFrame([{**json.loads(row["point"]), **json.loads(row["result"]), **row} for row in rows])
 
@@ -63,7 +63,7 @@ def million(store: Store) -> dict[str, float]:
     study = Study("million", "", "", lambda key, **point: {}, points=grid(**axes), seeds=500)
     for point in study.points:
         store.add(Record(trial, {"loss": 0.5, "curve": [0.5] * 5}) for trial in study.trials(point, range(500)))
-    listed, resumed = cpu_seconds(lambda: tally(study, store=store), lambda: run(study, store=store), repeats=3)
+    listed, resumed = cpu_seconds(lambda: tally(store, select(study)), lambda: run(study, store=store), repeats=3)
     return {"count 1,000,000 trials, CPU seconds": listed, "resume 1,000,000 trials, CPU seconds": resumed}
 
 

@@ -2,7 +2,7 @@
 
 Both use the same estimator. The width of an interval is `Search.width`, the ratio of its farther end to the estimate;
 the even design gets as many trials as its median width needs to be that of the adaptive design, by bisection. Curves
-are logistic, some with lapses; the table of egkz22.md 5.4 has a slope of 4.1 per e-fold (2.9 to 5.4 at 95 %).
+are logistic, some with lapses; an early table of 15 trials per cell had a slope of 4.1 per e-fold (2.9 to 5.4 at 95 %).
 
 The limit of the ratio for a curve of known form and slope s is 1.23 s: an estimate of log m at 80 % from n trials has
 variance 6.25 / (n s^2) with all of them there, which is the best design, and 7.7 s / (n s^2) with an even grid.
@@ -13,7 +13,8 @@ import math
 import numpy as np
 
 from benchmarks._timing import show
-from genscope.lab.threshold import Search, Threshold, estimate, next_round
+from genscope.lab.estimation import estimate, next_round
+from genscope.lab.threshold import Search, Threshold
 
 TRUTH, REPEATS, MOST = 100.0, 41, 400
 CURVES = ((3.0, 1.0), (4.1, 1.0), (5.0, 1.0), (4.5, 0.95), (10.0, 1.0), (10.0, 0.95), (30.0, 1.0))

@@ -217,34 +217,25 @@ def multiply_adds(length: int = 12) -> tuple[int, int]:
 
 def step_seconds(length: int = 12, steps: int = 50) -> float:
     """Seconds per Transformer step and trial, its batch drawn, with one trial on each core."""
-    import jax
     import jax.numpy as jnp
     import jax.random as jr
 
-    from genscope.studies._token_training import CODE, prepare, shape_of, squared_losses, task_keys
+    from genscope.studies._token_training import CODE, PromptLoss, prepare, shape_of, task_keys
     from genscope.tasks.token_encoding import default_encoding_dim
-    from genscope.train.samples_to_threshold import initial_state, train_steps
+    from genscope.train import Fresh, adamw, fit
 
     sizes = jnp.int32(length), jnp.int32(default_encoding_dim(length))
     shape = shape_of("transformer", length, 1, 0)
     options = {"shape": shape, "architecture": "transformer", "protocol": CODE, "link": "linear", "simple": False}
-    task, model, _ = prepare(task_keys(jr.key(0), length), jr.key(1), jr.key(2), *sizes, **options)
+    task, model, *_ = prepare(task_keys(jr.key(0), length), jr.key(1), jr.key(2), *sizes, **options)
 
-    @jax.jit
-    def run(model, key):
-        def draw(number):
-            return task.sample(jr.fold_in(key, number), BATCH)
+    def run(key) -> None:
+        fit(model, Fresh(task, key, BATCH), PromptLoss(task), steps, optimizer=optimizer, every=steps)
 
-        numbers = jnp.float32(1e-3), jnp.float32(0.01)
-        return train_steps(model, initial_state(model), jnp.arange(steps), draw, squared_losses, task, *numbers)[0]
-
+    optimizer = adamw(1e-3, weight_decay=0.01)
     keys = list(jr.split(jr.key(3), CORES))
     with ThreadPoolExecutor(CORES) as pool:
-        return (
-            best_seconds(lambda: list(pool.map(lambda key: jax.block_until_ready(run(model, key)), keys)))
-            / steps
-            / CORES
-        )
+        return best_seconds(lambda: list(pool.map(run, keys))) / steps / CORES
 
 
 def curve_rows(name: str, *, has_peer: bool) -> dict[str, str]:

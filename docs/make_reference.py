@@ -1,7 +1,5 @@
 """The reference: every public module, class and function of the package by layer, from its docstrings.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; read from the source text without importing it, so that it needs nothing installed.
 
     python docs/make_reference.py

@@ -13,7 +13,7 @@ import jax.random as jr
 from genscope.measure import certify
 from genscope.random import stream
 from genscope.tasks import Batch
-from genscope.train import Posterior, fit_noisy, squared
+from genscope.train import Draws, PacBayes, Posterior, adam, cosine, fit, squared
 
 
 class Perceptron(eqx.Module):
@@ -40,17 +40,14 @@ def main(size: int = 20_000, steps: int = 800) -> None:
     x = jr.bernoulli(stream(key, "x"), 0.5, (size, 10)).astype(jnp.float32)
     data = Batch(x, jnp.sign(1.5 - x[:, :3].sum(axis=1)))  # the vote of three bits
     start = network()
-    fit = fit_noisy(
+    trained = fit(
         Posterior.around(start, 0.05, by_weight=True),
-        data.x,
-        data.y,
-        prior=start,
-        loss=squared,
-        steps=steps,
-        rate=1e-2,
-        key=stream(key, "training"),
+        Draws(data, stream(key, "training"), 256),
+        PacBayes(squared, prior=start, sample_size=size),
+        until=steps,
+        optimizer=adam(1e-2, schedule=cosine(steps)),
     )
-    found = certify(fit.posterior, data, prior=start, key=stream(key, "draws"))
+    found = certify(trained.model, data, squared, prior=start, key=stream(key, "draws"))
     print(f"certified: squared risk, clipped at 1, at most {found.certificate:.3f} with confidence {found.confidence}")
     print(f"on the sample {found.empirical_risk:.3f}; best constant {found.trivial:.3f}; {found.divergence:.0f} nats")
     print("vacuous" if found.vacuous else "not vacuous")

@@ -19,13 +19,24 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-flags = ["--xla_cpu_multi_thread_eigen=false"]  # xdist already uses every core
-# Most programs run once and compiling them is most of the work: compile plainly, a tenth of the time. `make test-all`
-# runs the optimized programs that users have.
-if "GENSCOPE_FRESH_SEEDS" not in os.environ:
-    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
-os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
+os.environ["NPROC"] = "1"  # XLA's threads: as many as trials see, and xdist already uses every core
+
+
+def knows(flag: str) -> bool:
+    """Whether the compiler does: it ends a process with a flag that it does not know, so another one asks."""
+    command = [sys.executable, "-c", "import jaxlib.xla_client as client; client.make_cpu_client()"]
+    return subprocess.run(command, env=os.environ | {"XLA_FLAGS": flag}, capture_output=True).returncode == 0
+
+
+if "PYTEST_XDIST_WORKER" not in os.environ:  # which inherits all of this
+    flags = ["--xla_cpu_multi_thread_eigen=false"]
+    # Most programs run once and compiling them is most of the work: compile plainly, a tenth of the time. `make
+    # test-all` runs the optimized programs that users have.
+    if "GENSCOPE_FRESH_SEEDS" not in os.environ:
+        os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+        plain = ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+        flags += filter(knows, plain)
+    os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 
 # Programs compiled by one test serve the others, and never the user's own cache.
 _OWN_CACHE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
@@ -35,6 +46,8 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")  # on
 
 typechecker = importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
 typechecker.install()
+# The cache's entries are whole when another process reads them.
+importlib.import_module("genscope.lab.cache").use_compilation_cache()
 
 pytest_plugins = ("tests.services", "tests.postgres")  # loud lines about missing programs; a PostgreSQL server
 

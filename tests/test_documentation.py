@@ -2,12 +2,14 @@
 
 import doctest
 import importlib.util
+import re
+import subprocess
 from pathlib import Path
 
 import polars as pl
 
 from genscope import Store
-from genscope.lab import run
+from genscope.lab import run, select
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,12 +28,28 @@ def test_the_example_study_runs_and_resumes(tmp_path):
     spec.loader.exec_module(module)
     with Store(f"sqlite:///{tmp_path / 'example.db'}") as store:
         chosen = {"context_length": [5], "votes": [1], "sample_size": [4, 200]}
-        first = run(module.study, store=store, where=chosen, seeds=4)
+        first = run(module.study, select(module.study, where=chosen, seeds=4), store=store)
         assert (first.trials, first.computed, first.failed) == (8, 8, 0)
-        assert run(module.study, store=store, where=chosen, seeds=4).computed == 0
+        assert run(module.study, select(module.study, where=chosen, seeds=4), store=store).computed == 0
         frame = store.frame(module.study.name)
         few, many = (frame.filter(pl.col("sample_size") == size)["accuracy"].mean() for size in (4, 200))
         assert few < many
+
+
+def test_what_is_to_be_registered_has_its_place():
+    """Every file that the table names is there, and defines the name that is given after it."""
+    guide = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| an? [^|]+\|[^|]+\|([^|]+)\|$", guide, flags=re.MULTILINE)
+    assert len(rows) == 10
+    for row in rows:
+        places = re.findall(r"`((?:[a-z_]+/)+[\w.]*)(?:: (\w+))?`", row)
+        assert places, row
+        for path, name in places:
+            found = [base / path for base in (ROOT, ROOT / "src" / "genscope") if (base / path).exists()]
+            assert found, path
+            assert not name or re.search(
+                rf"^{name}\b.* = ", found[0].read_text(encoding="utf-8"), flags=re.MULTILINE
+            ), name
 
 
 def test_links_between_the_pages_lead_somewhere():
@@ -40,3 +58,15 @@ def test_links_between_the_pages_lead_somewhere():
             target = part.split(")")[0].split("#")[0]
             if target and "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_nothing_refers_to_pages_that_are_not_here():
+    """A name ending in .md is that of a page of this repository."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    pages = {Path(name).name for name in listed}
+    for name in listed:
+        if name.endswith((".py", ".md", ".toml", ".js", ".html")):
+            for page in re.findall(r"[A-Za-z0-9_-]+\.md\b", (ROOT / name).read_text(encoding="utf-8")):
+                assert page in pages, f"{name} refers to {page}"

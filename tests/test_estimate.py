@@ -76,7 +76,8 @@ def test_an_estimate_is_a_mean_with_its_standard_error():
 def test_bootstrap_repeats_with_its_generator_and_keeps_rows_together():
     rows = np.stack([np.arange(50.0), 2 * np.arange(50.0) + 1], axis=1)
     slopes = [
-        bootstrap(rows, lambda r: np.polyfit(*r.T, 1)[0], rng=np.random.default_rng(3), resamples=50) for _ in range(2)
+        bootstrap(rows, lambda r: np.polyfit(r[:, 0], r[:, 1], 1)[0], rng=np.random.default_rng(3), resamples=50)
+        for _ in range(2)
     ]
     assert slopes[0] == slopes[1]
     assert slopes[0] == pytest.approx((2, 2))

@@ -25,7 +25,7 @@ def test_the_page_does_what_it_says(page, tmp_path):
 
 
 def test_a_page_that_errs_is_caught(tmp_path):
-    page = tmp_path / "page.md"
+    page = tmp_path / "page"
     for text, said in (
         ("console\n$ genscope bound no-such\n", "no-such"),
         ("python\n>>> 1 + 1\n3\n\n", "Expected:\n    3"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from genscope import bounds as bounds
     from genscope import checkpoints as checkpoints
+    from genscope import claims as claims
     from genscope import constructions as constructions
     from genscope import fourier as fourier
     from genscope import lab as lab
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from genscope import models as models
     from genscope import probe as probe
     from genscope import random as random
+    from genscope import report as report
     from genscope import studies as studies
     from genscope import tasks as tasks
     from genscope import train as train
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _SUBPACKAGES = (
     "bounds",
     "checkpoints",
+    "claims",
     "constructions",
     "fourier",
     "lab",
@@ -38,6 +41,7 @@ _SUBPACKAGES = (
     "models",
     "probe",
     "random",
+    "report",
     "studies",
     "tasks",
     "train",

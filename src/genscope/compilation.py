@@ -1,25 +1,76 @@
 """Options for the compiler, where compiling a program takes longer than running it.
 
-Source: None (house convention).
-Departures: None.
+Compilers differ in the options that they know, and refuse a program for one that they do not. Which they know is asked
+when the first program is needed, not before: asking starts JAX, and trials first say how many threads it may have.
+
 Guarantee: the same numbers up to rounding. Programs that run thousands of times measure first: some lose a third.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import equinox as eqx
+import jax
 
-Function = TypeVar("Function", bound=Callable)
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 FASTER = {"xla_cpu_use_fusion_emitters": False}
-"""Half the time to compile on CPUs; networks of large matrix products lose a tenth to a third of their speed."""
+"""Half the time to compile on CPUs; networks of large matrix products lose a tenth to a third of their speed.
+
+JAX 0.11.1 and later have no such choice.
+"""
 
 ONCE = FASTER | {"xla_backend_optimization_level": 0}
 """For many small loops that run once: to optimise them takes longer than to run them slowly."""
 
 
-def compiled_faster(function: Function) -> Function:
-    """`eqx.filter_jit` with the options `FASTER`."""
-    # Equinox passes options that it does not know on to jax.jit, which its types do not say.
-    return eqx.filter_jit(function, compiler_options=FASTER)  # pyright: ignore[reportCallIssue]  # see above
+def known(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those among the options that this process's compiler takes."""
+    return {name: value for name, value in options.items() if _is_known(name, value)}
+
+
+@functools.cache
+def _is_known(name: str, value: Any) -> bool:
+    try:
+        jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
+class _Program(Generic[Arguments, Result]):
+    """A function that is compiled with those of the options that the compiler knows."""
+
+    def __init__(
+        self, compile: Callable[..., Any], function: Callable[Arguments, Result], options: Mapping[str, Any]
+    ) -> None:
+        self._compile, self._function, self._options = compile, function, options
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        return self._compile(self._function, compiler_options=known(self._options))
+
+    def __call__(self, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        return self._compiled(*arguments, **options)
+
+    def lower(self, *arguments: Any, **options: Any) -> Any:
+        """As that of `jax.jit`: traced for these arguments, and ready to be compiled."""
+        return self._compiled.lower(*arguments, **options)
+
+    def eval_shape(self, *arguments: Any, **options: Any) -> Any:
+        """As that of `jax.jit`: shapes of the result."""
+        return self._compiled.eval_shape(*arguments, **options)
+
+
+def jit(
+    function: Callable[Arguments, Result], *, compiler_options: Mapping[str, Any], **settings: Any
+) -> _Program[Arguments, Result]:
+    """`jax.jit`, with those of the options that the compiler knows."""
+    return _Program(functools.partial(jax.jit, **settings), function, compiler_options)
+
+
+def compiled_faster(function: Callable[Arguments, Result]) -> _Program[Arguments, Result]:
+    """`eqx.filter_jit` with those of the options `FASTER` that the compiler knows."""
+    return _Program(eqx.filter_jit, function, FASTER)

@@ -1,7 +1,6 @@
 """Numbers with their uncertainty: means with standard errors, shares with intervals, the bootstrap.
 
 Source: Wilson 1927; Clopper and Pearson 1934; Efron 1979.
-Departures: None.
 Guarantee: Clopper–Pearson intervals cover at least at their level; Wilson's and the bootstrap's nearly so.
 """
 
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # whose parts load on first use: a listing of studies needs none of them
+
+from genscope.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Estimate:
         """
         samples = np.asarray(samples, float)
         if samples.ndim != 1 or len(samples) < 2:
-            raise ValueError(
+            raise Refusal(
                 f"Estimate.of got an array of shape {samples.shape}: a standard error needs a list of at least two "
                 "samples. Draw more, or flatten them."
             )
@@ -81,9 +82,7 @@ def bootstrap(
     """Percentile interval of a statistic of independent samples, resampled with replacement."""
     samples = np.asarray(samples)
     if len(samples) < 2 or resamples < 1:
-        raise ValueError(
-            f"bootstrap got {len(samples)} samples and {resamples=}: it resamples at least two. Give more."
-        )
+        raise Refusal(f"bootstrap got {len(samples)} samples and {resamples=}: it resamples at least two. Give more.")
     drawn = [statistic(samples[rng.integers(len(samples), size=len(samples))]) for _ in range(resamples)]
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
@@ -91,7 +90,7 @@ def bootstrap(
 
 def _check(successes: int, trials: int, confidence: float) -> None:
     if not (0 <= successes <= trials and trials > 0 and 0 < confidence < 1):
-        raise ValueError(
+        raise Refusal(
             f"got {successes} successes in {trials} trials at {confidence=}: successes are some of at least one trial, "
             "and a confidence lies between 0 and 1. Count again."
         )

@@ -1,7 +1,5 @@
 """Files that are complete or not there.
 
-Source: None (house design).
-Departures: None.
 Guarantee: whatever goes wrong while a file is written, the one that was there is unchanged and no half is left.
 """
 
@@ -11,17 +9,19 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from genscope.refusal import Refusal
+
 
 def check_place(path: Path, what: str, example: str) -> None:
     """Refuse a path that cannot become a file, and a database; `what` is what the file is for."""
     if path.is_dir() or not path.parent.is_dir():
         place = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
-        raise ValueError(
+        raise Refusal(
             f"got {path} for {what}, {place}: it goes to a file in an existing directory. "
             f"Give a file name such as {example}, or make the directory first."
         )
     if path.is_file() and _is_database(path):
-        raise ValueError(
+        raise Refusal(
             f"got {path} for {what}, which is a database: files of other kinds are replaced, results never. "
             f"Give another name, such as {example}."
         )

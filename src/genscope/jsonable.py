@@ -1,7 +1,5 @@
 """Plain values as JSON can hold them.
 
-Source: None (RFC 8259: JSON has neither NaN nor infinities).
-Departures: None.
 Guarantee: exact, except that a number which is infinite or not a number becomes null.
 """
 

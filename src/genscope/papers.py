@@ -1,7 +1,5 @@
 """The papers behind genscope, by citation key, with the mistakes found in the texts we worked from.
 
-Source: None (a bibliography).
-Departures: None.
 Guarantee: exact; docs/errata.md gives each mistake with its correction and where it matters.
 """
 
@@ -81,8 +79,8 @@ PAPERS: dict[str, Paper] = {
             "string and step.",
             "Appendix H: the cited test of low degree is for GF(2); real functions need disjoint blocks.",
             "Appendix H: restrictions to coordinates merge components, so the sparsity found is biased low.",
-            "Section 2.1: drawing functions anew when training fails selects the easy ones.",
-            "Section 2.2: trained networks lie about one order of magnitude below the construction, not two.",
+            "Appendix A: drawing functions anew when training fails selects the easy ones.",
+            "Remark 3: trained networks lie about one order of magnitude below the construction, not two.",
             "Section 2.4: rows of a trained attention show their components in half of the runs, not as a rule.",
         ),
     ),

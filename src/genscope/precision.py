@@ -1,7 +1,5 @@
 """float64(): the one place that knows how JAX spells 64-bit mode.
 
-Source: None (house convention).
-Departures: None.
 Guarantee: exact; the mode holds inside the context, in this thread, and ends with it, also after an error.
 """
 

@@ -1,7 +1,5 @@
 """Named random streams: independent keys from one key and a word.
 
-Source: None (house convention).
-Departures: None.
 Guarantee: exact; the same key and name give the same stream, whatever other streams exist.
 """
 
@@ -16,6 +14,8 @@ import jax.random as jr
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Key, UInt32
+
+from genscope.refusal import Refusal
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # of Threefry-2x32 (Salmon et al. 2011), for even and odd groups
 
@@ -52,7 +52,7 @@ def biased_bits(key: Key[Array, ""], shape: tuple[int, ...], probability: float)
     One comparison with raw words: many times faster to compile and to run than `jax.random.bernoulli`.
     """
     if not 0 <= probability <= 1:
-        raise ValueError(
+        raise Refusal(
             f"biased_bits got {probability=}: a probability lies between 0 and 1. Give a number in that range."
         )
     if probability == 1:  # 2^32 is not a word
@@ -68,6 +68,8 @@ def words(key: Key[Array, ""], size: int, start: UInt32[Array, ""] | int = 0) ->
 
 def numbered(key: Key[Array, ""], numbers: UInt32[Array, " size"]) -> Key[Array, " size"]:
     """The keys that `jax.random.fold_in` derives from a key and each of the numbers."""
+    if jr.key_impl(key) != "threefry2x32":
+        return jax.vmap(lambda number: jr.fold_in(key, number))(numbers)
     return jr.wrap_key_data(jnp.stack(_threefry(jr.key_data(key), numbers), axis=1), impl="threefry2x32")
 
 

@@ -62,12 +62,14 @@ def test_corners_give_a_number(name, form, coarse):
     function, known = bounds.ALL[name], parameters(bounds.ALL[name])
     if form == "order" and "form" not in known:
         return
-    numeric = [word for word, each in known.items() if isinstance(each.about, Number) and each.group is None]
+    abouts = {word: each.about for word, each in known.items() if each.group is None}
+    whole = {word: about.whole for word, about in abouts.items() if isinstance(about, Number)}
+    numeric = list(whole)
     choose = random.Random(f"{name} {form}")
     tried = 0
     for _ in range(60):
         moved = choose.sample(numeric, min(choose.choice([1, 2, 3, len(numeric)]), len(numeric)))
-        given = CASES[name] | {word: choose.choice(EXTREMES[known[word].about.whole]) for word in moved}
+        given = CASES[name] | {word: choose.choice(EXTREMES[whole[word]]) for word in moved}
         try:
             bound = apply(function, given | ({"form": form} if "form" in known else {}))
         except ValueError as refusal:

@@ -1,7 +1,9 @@
 """The divergence of two coins and its inverse: by hand, by another formula, and at the ends."""
 
+import itertools
 import math
 import sys
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -30,6 +32,50 @@ def test_a_small_divergence_keeps_its_digits(rise):
     low, d = Fraction(p), Fraction(q) - Fraction(p)
     exact = sum(d**j / j * ((-1) ** j / low ** (j - 1) + 1 / (1 - low) ** (j - 1)) for j in range(2, 6))
     assert binary_kl(p, q) == pytest.approx(float(exact), rel=1e-12)
+
+
+LEAST = math.ulp(0.0)  # the smallest subnormal number
+EXTREMES = [
+    0,
+    LEAST,
+    3 * LEAST,
+    1e-320,
+    sys.float_info.min,
+    1e-200,
+    2e-200,
+    1e-162,
+    1e-100,
+    1e-17,
+    1e-9,
+    0.0099,
+    0.0101,
+]
+EXTREMES += [0.09375, 0.3, 0.5, 0.99, 1 - 2**-53, 1]
+
+
+def in_decimals(p, q):
+    """The divergence by its definition, with 400 digits: enough for 1 - p at the smallest p."""
+    with localcontext(prec=400, Emin=-(10**6)):
+        pairs = [(a, b) for a, b in ((Decimal(p), Decimal(q)), (1 - Decimal(p), 1 - Decimal(q))) if a]
+        return sum(a * (a / b).ln() for a, b in pairs) if all(b for _, b in pairs) else Decimal("inf")
+
+
+def test_extreme_shares_keep_their_digits():
+    """Down to subnormal numbers, where a quotient, a square or a product has few digits or none."""
+    assert binary_kl(0.09375, LEAST) == pytest.approx(69.48013, abs=5e-6)
+    near = [(p, math.nextafter(p, 0.5)) for p in EXTREMES if p != 0.5]
+    for p, q in [*itertools.product(EXTREMES, repeat=2), *near, *(pair[::-1] for pair in near)]:
+        assert binary_kl(p, q) == pytest.approx(float(in_decimals(p, q)), rel=1e-13, abs=2 * LEAST), (p, q)
+
+
+@pytest.mark.parametrize("budget", [1e-300, 1e-200, 1e-20, 1e-3, 1.0, 30.0, 700.0])
+def test_the_inverse_at_extreme_shares(budget):
+    for p in EXTREMES[1:-1]:
+        rise = kl_inverse(p, budget) - p
+        if p + rise < 1:
+            above, below = min(1.0, p + rise * (1 + 1e-9)), p + rise * (1 - 1e-9)
+            above, below = max(above, math.nextafter(p + rise, 1)), max(p, min(below, math.nextafter(p + rise, 0)))
+            assert in_decimals(p, below) <= Decimal(budget) <= in_decimals(p, above), p
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ NORMS = {
 
 
 def radii(layers, heads=1, residual=False, token=1.0, context=1.0):
-    """Budgets from which on each cover is trivial, by the displayed formula of egkz22.md 3.7, without logarithms."""
+    """Budgets from which on each cover is trivial, by the displayed formula, without logarithms."""
     growth = heads * 1.05 * 0.7 * 0.9 * (1 + 2 * 0.8) + (1 if residual else 0)
     found = {"readout": 1.4}
     for i in range(1, layers + 1):

@@ -6,10 +6,12 @@ import random
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from genscope import bounds
 from genscope.bounds._parameters import Number, parameters
@@ -56,7 +58,7 @@ def test_the_table_of_tilings(golden):
 
 
 def tiling_norms(length, degree):
-    """Norms of the paper's weights for a tiling, from the closed forms of sharpness.md 2.2 to 2.6."""
+    """Norms of the paper's weights for a tiling, from their closed forms."""
     components, half = length // degree, degree // 2
     units, total = 4 * (half + 1), math.sqrt(components)
     sharpness = math.log((length + 1 - degree) * (8 * degree - 1) / degree)
@@ -115,7 +117,7 @@ def test_seeger_by_hand_below_its_relaxation_and_below_hoeffding():
 
 
 def test_the_clipped_form_has_the_better_rate():
-    """Constants and rates of sharpness.md 3.3: 1.57 and 2.12 times √(B‖θ‖²H/n), where logarithms are negligible."""
+    """Constants and rates: 1.57 and 2.12 times √(B‖θ‖²H/n), where logarithms are negligible."""
     big = {"norm_squared": 1e9, "trace": 1e6, "constant": 0.5, "samples": 10**21}
     scale = math.sqrt(1.0 * 1e9 * 1e6 / 1e21)
     assert pac_bayes(**big, form="kl").value / scale == pytest.approx(1.57, rel=0.01)
@@ -201,10 +203,39 @@ def test_the_constant_three_ways():
     gaussian = [rng.gauss(3.0, 0.2) for _ in range(4000)]
     assert fitted_constant(gaussian) == pytest.approx(0.2, rel=0.15)
     assert fitted_constant([0.4] * 5) == 0
-    coin = [0.0, 0.0, 0.0, 1.0]
-    assert math.sqrt(3 / 16) <= fitted_constant(coin) <= clipped_constant(1.0)
     with pytest.raises(ValueError, match="fresh examples"):
         fitted_constant([0.1, math.nan])
+
+
+@pytest.mark.parametrize("ones", [1, 10, 1000, 4000, 9999])
+def test_the_fitted_constant_of_a_coin(ones):
+    r"""Kearns and Saul: $C^2=\frac{1-2p}{2\log((1-p)/p)}$, also where the best t is far from the grid's ends."""
+    p = ones / 10_000
+    expected = math.sqrt((1 - 2 * p) / (2 * math.log((1 - p) / p)))
+    coins = [1.0] * ones + [0.0] * (10_000 - ones)
+    assert fitted_constant(coins) == pytest.approx(expected, rel=1e-4)
+    assert fitted_constant([0.002 * coin - 7 for coin in coins]) == pytest.approx(0.002 * expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "constant"), [(0.005, 0.01864), (0.002, 0.00746), (0.001, 0.00373)])
+def test_the_fitted_constant_of_squares(scale, constant):
+    """Losses of a well-trained network: a z², z normal; and all t at once by a second route."""
+    squares = np.random.default_rng(0).normal(size=2000) ** 2
+    assert fitted_constant((scale * squares).tolist()) == pytest.approx(constant, abs=5e-6)
+    t = np.geomspace(0.1, 10, 1000)
+    exponents = np.outer(np.r_[t, -t], squares - squares.mean())
+    best = np.max(2 * (logsumexp(exponents, axis=1) - math.log(2000)) / np.r_[t, -t] ** 2)
+    assert constant == pytest.approx(scale * math.sqrt(best), rel=1e-3)
+
+
+@given(st.floats(-290, 290), st.integers(0, 99))
+def test_the_fitted_constant_is_equivariant(power, number):
+    chosen = random.Random(number)
+    losses = [chosen.gauss(0, 1) ** 2 for _ in range(50)]
+    assert fitted_constant([10**power * loss for loss in losses]) == pytest.approx(
+        10**power * fitted_constant(losses), rel=1e-12, abs=0
+    )
+    assert fitted_constant([-loss for loss in losses]) == pytest.approx(fitted_constant(losses), rel=1e-12)
 
 
 @pytest.mark.parametrize("form", ["truncated", "kl"])

@@ -141,7 +141,8 @@ def test_the_best_width_of_each_reading(method):
             return scale * parity_chain(**given, sigma=math.exp(log_sigma)).value
 
         found = minimize_scalar(value, bounds=(-12, -1), method="bounded", options={"xatol": 1e-9})
-        assert scale * best == pytest.approx(found.fun, rel=1e-6)
+        least = found.fun  # pyright: ignore[reportAttributeAccessIssue]  # SciPy has no types
+        assert scale * best == pytest.approx(least, rel=1e-6)
         assert parity_chain(**given, sigma=0.003).value >= best
 
 

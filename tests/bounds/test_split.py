@@ -9,7 +9,7 @@ from genscope.bounds.split import Cover, allocate
 
 
 def test_cubic_split_is_the_minimum_and_uses_up_the_accuracy():
-    """Golden: C = (1, 8), a = (1, 1), ε = ½ gives 108 (egkz22.md, 3.3); and nothing random is better."""
+    """Golden: C = (1, 8), a = (1, 1), ε = ½ gives 108, by hand; and nothing random is better."""
     assert split_cubic([1, 8], [1, 1], 0.5).value == pytest.approx(108)
     choose = random.Random(0)
     for _ in range(20):

@@ -4,25 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from genscope.bounds.token_limits import ffn_lower, heads_lower
+from tests.chance import assert_at_least, assert_mean
 from tests.seeds import seed
-
-FALSE_ALARM = 1e-9
-
-
-def mean_agrees(samples, truth, false_alarm=FALSE_ALARM):
-    """Normal limits of a mean of at least 10^4 samples."""
-    assert len(samples) >= 10**4
-    sem = samples.std(ddof=1) / np.sqrt(len(samples))
-    return abs(samples.mean() - truth) <= norm.isf(false_alarm / 2) * sem
-
-
-def mean_above(samples, bound, false_alarm=FALSE_ALARM):
-    """Whether the samples show, beyond chance, a mean above the bound."""
-    sem = samples.std(ddof=1) / np.sqrt(len(samples))
-    return samples.mean() - norm.isf(false_alarm) * sem > bound
 
 
 @pytest.mark.parametrize(("sparsity", "heads", "risk"), [(4, 1, 0.75), (4, 3, 0.25), (8, 5, 0.375)])
@@ -35,11 +20,14 @@ def test_the_block_form_is_the_risk_of_the_best_predictor(sparsity, heads, risk)
     losses = (label - best) ** 2 / 2  # half of the positions
     bound = heads_lower(heads=heads, sparsity=sparsity, form="block").value
     assert bound == pytest.approx(risk)
-    assert mean_agrees(losses, bound)
-    assert not mean_agrees(1.06 * losses, bound)  # a planted bias of 6 %
+    assert_mean(losses, bound, planted=1.15 * bound)
     one_head_more = np.linalg.qr(np.vstack([directions, generator.normal(size=sparsity)]).T)[0].T
     better = (np.sum((x @ one_head_more.T) ** 2, axis=1) - heads - 1) / np.sqrt(sparsity)
-    assert not mean_above((label - better) ** 2 / 2, bound)
+    less = heads_lower(heads=heads + 1, sparsity=sparsity, form="block").value
+    if less:
+        assert_mean((label - better) ** 2 / 2, less, planted=bound)
+    else:
+        assert np.abs(label - better).max() < 1e-12
 
 
 def softmax(scores):
@@ -64,13 +52,12 @@ def held_out_losses(outputs, label):
 def test_block_attention_stays_above_its_bound_and_enough_heads_do_not(sparsity, heads):
     generator = np.random.default_rng(seed(2))
     tokens = 16
-    x = generator.normal(size=(40_000, tokens // 2))  # d = 1; the other tokens are 0
+    x = generator.normal(size=(80_000, tokens // 2))  # d = 1; the other tokens are 0
     label = np.sum(x[:, :sparsity] ** 2 - 1, axis=1) / np.sqrt(sparsity)
     attention = softmax(3 * generator.normal(size=(heads, tokens)))[:, : tokens // 2]
     bound = heads_lower(heads=heads, sparsity=sparsity, form="block").value
-    assert mean_above(held_out_losses(x @ attention.T, label), bound)
+    assert_at_least(held_out_losses(x @ attention.T, label), bound, planted=0.0)
     one_hot = x[:, :sparsity]  # as many heads as tokens, each on its own
-    assert not mean_above(held_out_losses(one_hot, label), bound)
     assert held_out_losses(one_hot, label).max() < 1e-20
 
 
@@ -98,8 +85,7 @@ def test_full_attention_leaves_what_the_sharp_form_says(heads, rank):
     sharp = heads_lower(heads=heads, sparsity=sparsity, dimension=dim).value
     assert sharp == pytest.approx(1 - rank / (sparsity * dim))
     losses = (untold - (sparsity * dim - rank)) ** 2 / (2 * sparsity * dim)
-    assert mean_agrees(losses, sharp)
-    assert not mean_agrees(1.12 * losses, sharp)  # a planted bias of 12 %
+    assert_mean(losses, sharp, planted=1.2 * sharp)
 
 
 def test_forms_are_ordered_and_printed_values():

@@ -85,6 +85,11 @@ def named(base, parts):
     return {f"{base}.{part}": tensor for part, tensor in parts.items()}
 
 
+def others(base, *names):
+    """Weights that a layer of this kind has as well, and that nothing is computed from."""
+    return {f"{base}{name}": np.zeros(1, np.float32) for name in names}
+
+
 def bert(layers, prefix=""):
     made = named(f"{prefix}embeddings.LayerNorm", norm(0))
     made[f"{prefix}embeddings.word_embeddings.weight"] = np.arange(5 * D, dtype=np.float32).reshape(5, D)
@@ -96,6 +101,7 @@ def bert(layers, prefix=""):
             made[f"{base}attention.self.{part}.bias"] = np.zeros(HEADS * K, np.float32)
         made |= named(f"{base}attention.output.LayerNorm", norm(200 + i))
         made |= named(f"{base}output.LayerNorm", norm(i + 1))
+        made |= others(base, "attention.output.dense.weight", "intermediate.dense.bias", "output.dense.weight")
     return made
 
 
@@ -109,6 +115,7 @@ def gpt2(layers, prefix="transformer."):
         columns = [np.concatenate(part, axis=1) for part in layer]
         made[f"{prefix}h.{i}.attn.c_attn.weight"] = np.concatenate(columns, axis=1)
         made |= named(f"{prefix}h.{i}.ln_1", norm(i))
+        made |= others(f"{prefix}h.{i}.", "attn.bias", "attn.c_proj.bias", "ln_2.weight", "mlp.c_fc.weight")
     return made
 
 
@@ -117,17 +124,26 @@ def nanogpt(layers, prefix="_orig_mod.transformer."):
     for i, layer in enumerate(layers):
         made[f"{prefix}h.{i}.attn.c_attn.weight"] = thirds(layer)
         made |= named(f"{prefix}h.{i}.ln_1", norm(i, bias=False))
+        made |= others(f"{prefix}h.{i}.", "attn.c_proj.weight", "ln_2.weight", "mlp.c_proj.weight")
     return made
 
 
-def llama(layers, prefix="model."):
+_USUAL = ("self_attn.o_proj.weight", "post_attention_layernorm.weight", "mlp.up_proj.weight")
+
+
+def llama(layers, prefix="model.", *, more=_USUAL, bias=False):
     dimension = len(layers[0].query[0])
     made = {f"{prefix}embed_tokens.weight": np.ones((5, dimension), np.float32)}
     for i, layer in enumerate(layers):
         for part in ("query", "key", "value"):
             made[f"{prefix}layers.{i}.self_attn.{part[0]}_proj.weight"] = rows(getattr(layer, part))
-        made |= named(f"{prefix}layers.{i}.input_layernorm", norm(i, dimension, bias=False))
+        made |= named(f"{prefix}layers.{i}.input_layernorm", norm(i, dimension, bias=bias))
+        made |= others(f"{prefix}layers.{i}.", *more)
     return made
+
+
+FOUR_NORMS = (*_USUAL, "pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight")
+NORMED = ("self_attn.q_norm.weight", "self_attn.k_norm.weight")
 
 
 def vit(layers):
@@ -135,6 +151,7 @@ def vit(layers):
     for i, layer in enumerate(layers):
         made[f"blocks.{i}.attn.qkv.weight"] = thirds(layer)
         made |= named(f"blocks.{i}.norm1", norm(i))
+        made |= others(f"blocks.{i}.", "attn.proj.weight", "ls1.gamma", "norm2.weight", "mlp.fc1.weight")
     return made
 
 
@@ -143,6 +160,7 @@ def torch_encoder(layers):
     for i, layer in enumerate(layers):
         made[f"encoder.layers.{i}.self_attn.in_proj_weight"] = thirds(layer)
         made |= named(f"encoder.layers.{i}.norm1", norm(i)) | named(f"encoder.layers.{i}.norm2", norm(50 + i))
+        made |= others(f"encoder.layers.{i}.", "self_attn.out_proj.weight", "linear1.weight", "linear2.bias")
     return made
 
 
@@ -152,6 +170,9 @@ def neox(layers):
         heads = [np.concatenate([part[h].T for part in layer], axis=0) for h in range(HEADS)]
         made[f"gpt_neox.layers.{i}.attention.query_key_value.weight"] = np.concatenate(heads, axis=0)
         made |= named(f"gpt_neox.layers.{i}.input_layernorm", norm(i))
+        made |= others(
+            f"gpt_neox.layers.{i}.", "attention.dense.weight", "attention.masked_bias", "mlp.dense_h_to_4h.bias"
+        )
     return made
 
 
@@ -165,3 +186,17 @@ LAYOUTS = {
     "PyTorch encoder": torch_encoder,
     "GPT-NeoX": neox,
 }
+MODEL_TYPES = {
+    "BERT": "bert",
+    "BERT with a prefix": "roberta",
+    "GPT-2": "gpt2",
+    "LLaMA": "llama",
+    "GPT-NeoX": "gpt_neox",
+}
+
+
+def config(layout, **more):
+    """What the config of a model in this layout says."""
+    return (
+        ({"model_type": MODEL_TYPES[layout]} if layout in MODEL_TYPES else {}) | {"num_attention_heads": HEADS} | more
+    )

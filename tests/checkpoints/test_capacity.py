@@ -1,4 +1,5 @@
 import functools
+import json
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ from genscope import bounds
 from genscope.checkpoints import Setting, bound_capacity, layer_norms, open_model, theorem_layer
 from genscope.checkpoints.capacity import TARGET
 from tests.checkpoints import dense, files
-from tests.checkpoints.files import HEADS, LAYERS, D, K, save
+from tests.checkpoints.files import LAYERS, D, K, save
 
 
 @pytest.fixture
@@ -18,8 +19,19 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
-def model(tmp_path):
-    return open_model(save(tmp_path / "x.safetensors", files.gpt2(files.draw())), heads=HEADS)
+def read(tmp_path):
+    """A model in GPT-2's layout, or what another config makes of it."""
+
+    def read(tensors, **config):
+        (tmp_path / "config.json").write_text(json.dumps(files.config("GPT-2", **config)))
+        return open_model(save(tmp_path / "x.safetensors", tensors))
+
+    return read
+
+
+@pytest.fixture
+def model(read):
+    return read(files.gpt2(files.draw()))
 
 
 @pytest.fixture
@@ -90,19 +102,32 @@ def test_a_norm_that_is_given_replaces_those_of_the_file(quick, model, norms):
     assert {row["input_norm"] for row in facts["layers"]} == {0.0}
 
 
-def test_no_layer_need_have_a_bound(tmp_path):
-    tensors = {name: tensor for name, tensor in files.gpt2(files.draw()).items() if "ln_1" not in name}
-    model = open_model(save(tmp_path / "x.safetensors", tensors), heads=HEADS)
+def test_no_layer_need_have_a_bound(read):
+    model = read({name: tensor for name, tensor in files.gpt2(files.draw()).items() if "ln_1" not in name})
     norms = [layer_norms(model.heads(layer)) for layer in range(model.layers)]
     facts = bound_capacity(model, norms, Setting(10, 4))
     assert facts["largest"] is None
+    assert facts["withheld"] == []
     assert [row["log_cover"] for row in facts["layers"]] == [None] * LAYERS
 
 
-def test_norms_of_any_size_give_bounds_or_none(quick, tmp_path):
+def test_a_model_of_unknown_arithmetic_has_norms_and_no_bound(read, norms):
+    """Not even for tokens of known length: what multiplies the scores is not known either."""
+    model = read(files.gpt2(files.draw()), model_type="openai-gpt")
+    assert layer_norms(model.heads(0)).value.spectral.tolist() == norms[0].value.spectral.tolist()
+    facts = bound_capacity(model, norms, Setting(10, 4, input_norm=1.0))
+    assert "'openai-gpt'" in facts["withheld"][0]
+    assert (facts["explicit"], facts["largest"]) == (None, None)
+    for row in facts["layers"]:
+        assert {row[name] for name in ("log_cover", "excess_error", "vacuous", "score_scale")} == {None}
+    with pytest.raises(ValueError, match=r"no bounds: its config calls it 'openai-gpt'.*norms are all there is"):
+        theorem_layer(model, 0, norms[0], input_norm=1.0)
+
+
+def test_norms_of_any_size_give_bounds_or_none(quick, read):
     for size in (1e-290, 1e140):
         layers = [files.Maps(*([size * matrix for matrix in part] for part in files.draw(dtype=np.float64)[0]))]
-        model = open_model(save(tmp_path / "x.safetensors", files.gpt2(layers)), heads=HEADS)
+        model = read(files.gpt2(layers))
         found = bound_capacity(model, [layer_norms(model.heads(0))], Setting(10, 4))
         assert found["layers"][0]["log_cover"] == (0.0 if size < 1 else math.inf)
         assert (found["largest"]["by_context_length"][0]["sample_size"] is None) == (size > 1)

@@ -72,6 +72,46 @@ def test_the_head_count_comes_from_the_config_given_or_beside(write, tmp_path):
     assert open_model(path, config=other).context_length() == 7  # rows of the table of positions
 
 
+@pytest.mark.parametrize(
+    ("model_type", "more", "length"),
+    [
+        ("bert", {}, 7),
+        ("roberta", {}, 5),
+        ("roberta", {"pad_token_id": None}, 5),
+        ("xlm-roberta", {"pad_token_id": 3}, 3),
+        ("camembert", {"pad_token_id": 1, "max_position_embeddings": 514}, 512),
+    ],
+)
+def test_roberta_begins_to_count_after_its_padding(write, model_type, more, length):
+    path = write(files.bert(files.draw()), files.config("BERT", model_type=model_type, **more))
+    assert open_model(path).context_length() == length
+
+
+@pytest.mark.parametrize(("model_type", "heads"), [("gemma2", 8), ("gemma3_text", 8), ("gemma", 16), ("llama", 32)])
+def test_heads_that_a_config_leaves_out_are_those_of_its_kind(write, model_type, heads):
+    """As in text_config, which holds what differs from the defaults only."""
+    layers = files.draw(heads=heads, groups=heads // 2)
+    described = {"model_type": "some", "text_config": {"model_type": model_type, "num_hidden_layers": LAYERS}}
+    model = open_model(write(files.llama(layers, "language_model.model."), described))
+    assert (model.stack.heads, model.stack.prefix) == (heads, "language_model.model.")
+    check(model, layers)
+
+
+def test_of_several_stacks_the_one_that_the_config_describes_is_read(write):
+    layers = files.draw(dimension=20)
+    tensors = files.llama(layers) | files.vit(files.draw(layers=2))
+    sizes = {"num_attention_heads": HEADS, "num_hidden_layers": LAYERS}
+    for described in (sizes, {"text_config": sizes}):
+        model = open_model(write(tensors, described))
+        assert model.layout.architecture == "LLaMA"
+        check(model, layers)
+    sizes |= {"num_hidden_layers": 2, "hidden_size": D}
+    assert open_model(write(tensors, sizes)).layout.architecture == "ViT"
+    for wrong in ({"hidden_size": 21}, {"num_hidden_layers": 5}):
+        with pytest.raises(ValueError, match="2 stacks of attention layers"):
+            open_model(write(tensors, sizes | wrong))
+
+
 def test_shards_make_one_model(tmp_path):
     layers = files.draw()
     tensors = files.llama(layers)
@@ -82,13 +122,16 @@ def test_shards_make_one_model(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {name: shard for shard, held in parts.items() for name in held}}))
     check(open_model(index, heads=HEADS), layers)
+    (tmp_path / "config.json").write_text(json.dumps(files.config("LLaMA")))
+    check(open_model(tmp_path), layers)
+    index.unlink()
+    check(open_model(tmp_path), layers)
     with pytest.raises(ValueError, match="no attention layers"):
         open_model(tmp_path / "1.safetensors", heads=HEADS)
 
 
 def test_the_norm_before_a_layer_bounds_its_tokens(write):
-    """By trying the worst direction: all of the token in the coordinate of the largest gain."""
-    model = open_model(write(files.gpt2(files.draw())), heads=HEADS)
+    model = open_model(write(files.gpt2(files.draw()), files.config("GPT-2")))
     parts = files.norm(1)
     bound = model.input_norm(1)
     gain, bias = parts["weight"].astype(float), parts["bias"].astype(float)
@@ -105,22 +148,22 @@ def test_which_norm_feeds_a_layer(write):
         return pytest.approx(math.sqrt(D) * np.abs(made["weight"]).max() + shift, rel=1e-6)
 
     layers = files.draw()
-    bert = open_model(write(files.bert(layers)), heads=HEADS)
-    assert [bert.input_norm(i) for i in range(LAYERS)] == [bound(0), bound(1), bound(2)]
     nano = open_model(write(files.nanogpt(layers)), heads=HEADS)
     assert nano.input_norm(2) == bound(2, bias=False)
     torch = open_model(write(files.torch_encoder(layers)), heads=HEADS)
     assert torch.input_norm(0) is None
     assert torch.input_norm(1) in (bound(1), bound(50))
     for norm in ("norm1", "norm2"):
-        assert torch._norm_bound(f"layers.{1 if norm == 'norm1' else 0}.{norm}") <= torch.input_norm(1)
+        assert torch._norm_bound(f"layers.{1 if norm == 'norm1' else 0}.{norm}", 0.0) <= torch.input_norm(1)
+    bert = open_model(write(files.bert(layers), files.config("BERT")))
+    assert [bert.input_norm(i) for i in range(LAYERS)] == [bound(0), bound(1), bound(2)]
     bare = {name: tensor for name, tensor in files.gpt2(layers).items() if "ln_1" not in name}
-    assert open_model(write(bare), heads=HEADS).input_norm(0) is None
+    assert open_model(write(bare, files.config("GPT-2"))).input_norm(0) is None
     old = {
         name.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): t
         for name, t in files.bert(layers).items()
     }
-    assert open_model(write(old), heads=HEADS).input_norm(1) == bound(1)
+    assert open_model(write(old, files.config("BERT"))).input_norm(1) == bound(1)
 
 
 def test_embedding_norms(write):
@@ -130,24 +173,14 @@ def test_embedding_norms(write):
     assert open_model(write(files.vit(files.draw())), heads=HEADS).embedding_norms()["class"] == pytest.approx(D**0.5)
 
 
-def test_the_scale_of_scores(write):
-    path = write(files.gpt2(files.draw()), {"n_head": HEADS})
-    assert open_model(path).score_scale(1) == 1 / math.sqrt(K)
-    by_layer = {"n_head": HEADS, "scale_attn_by_inverse_layer_idx": True, "scale_attn_weights": False}
-    assert open_model(write(files.gpt2(files.draw()), by_layer)).score_scale(1) == 0.5
-    assert open_model(write(files.vit(files.draw())), heads=HEADS).score_scale(2) == 1 / math.sqrt(K)
-
-
 def test_what_is_left_out_is_said(write):
     tensors = files.llama(files.draw())
-    path = write(tensors, {"num_attention_heads": HEADS, "model_type": "llama"})
-    said = " ".join(open_model(path).left_out())
-    assert all(word in said for word in ("rotary", "grouped", "biases", "layer norm", "residual", "output projection"))
-    assert "distinguishes" not in said
-    path = write(tensors, {"num_attention_heads": HEADS, "model_type": "gemma2"})
-    assert "'gemma2'" in open_model(path).left_out()[0]
-    normed = tensors | {"model.layers.0.self_attn.q_norm.weight": np.ones(K, np.float32)}
-    assert "norms of queries and keys" in open_model(write(normed)).left_out()[0]
+    said = " ".join(open_model(write(tensors, files.config("LLaMA"))).left_out())
+    assert all(word in said for word in ("rotary", "layer norm", "residual", "output projection"))
+    assert not any(word in said for word in ("grouped", "biases", "soft-capping"))
+    tensors = files.llama(files.draw(groups=2)) | {"model.layers.1.self_attn.k_proj.bias": np.ones(K, np.float32)}
+    said = " ".join(open_model(write(tensors, files.config("LLaMA", model_type="gemma2"))).left_out())
+    assert all(word in said for word in ("rotary", "grouped", "biases", "soft-capping", "after the attention"))
 
 
 def without(tensors, part):
@@ -159,11 +192,11 @@ def without(tensors, part):
     [
         (lambda t: {"a.b": np.ones((2, 2), np.float32)}, 4, r"'a.b' \[2, 2\]\. Known are BERT, GPT-2"),
         (lambda t: {}, 4, "first are none. Known are"),
-        (lambda t: without(t, "layers.1.self_attn.q"), 4, "up to number 2.*index.json"),
+        (lambda t: without(t, "layers.1.self_attn.q"), 4, "up to number 2.*the directory"),
         (
             lambda t: without(t, "layers.2.self_attn.k"),
             4,
-            "no weight model.layers.2.self_attn.k_proj.weight.*index.json",
+            "no weight model.layers.2.self_attn.k_proj.weight.*the directory",
         ),
         (lambda t: t | {f"b.{name}": tensor for name, tensor in t.items()}, 4, "a file of its own"),
         (lambda t: t | files.vit(files.draw()), 4, "LLaMA under 'model.', ViT under ''"),

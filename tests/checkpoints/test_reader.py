@@ -123,9 +123,9 @@ def test_archives_of_pickles_are_refused(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    for path, what in ((tmp_path, "a directory"), (tmp_path / "absent", "no file")):
+    for read, path, what in ((read_json, tmp_path, "a directory"), (read_tensors, tmp_path / "absent", "no file")):
         with pytest.raises(ValueError, match=f"which is {what}: .* Give the path of such a file"):
-            read_tensors(path)
+            read(path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="no file"):
         read_tensors(tmp_path / "pipe")
@@ -143,6 +143,42 @@ def test_shards_are_read_through_their_index(tmp_path):
     read = read_tensors(shards(tmp_path, {"c": "2.safetensors", "a": "1.safetensors"}))
     assert list(read) == ["c", "a"]
     assert read["a"].tobytes() == TENSORS["a"].tobytes()
+
+
+def test_a_directory_is_read_by_the_whole_file_the_index_or_all_files(tmp_path):
+    save(tmp_path / "one-00001-of-00002.safetensors", {"a": TENSORS["a"], "unlisted": TENSORS["b"]})
+    save(tmp_path / "one-00002-of-00002.safetensors", {"c": TENSORS["c"]})
+    (tmp_path / "pytorch_model.bin").write_bytes(b"PK")
+    assert sorted(read_tensors(tmp_path)) == ["a", "c", "unlisted"]
+    listed = {"a": "one-00001-of-00002.safetensors", "c": "one-00002-of-00002.safetensors"}
+    index = shards(tmp_path, listed).rename(tmp_path / "one.safetensors.index.json")
+    assert sorted(read_tensors(tmp_path)) == ["a", "c"]
+    save(tmp_path / "model.safetensors", {"d": TENSORS["d"]})
+    assert list(read_tensors(tmp_path)) == ["d"]
+    (tmp_path / "model.safetensors").unlink()
+    index.with_name("two.safetensors.index.json").write_bytes(index.read_bytes())
+    with pytest.raises(ValueError, match=r"'one.safetensors.index.json', 'two.safetensors.index.json': .* one index"):
+        read_tensors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "advice"),
+    [
+        ({}, "has nothing: a model is model.safetensors"),
+        ({"pytorch_model.bin": "a"}, "has 'pytorch_model.bin': .*runs no pickle"),
+        (
+            {"m-00001-of-00003.safetensors": "a", "m-00003-of-00003.safetensors": "b"},
+            "2 of the 3 shards of 'm': .*Fetch",
+        ),
+        ({"m-00001-of-00001.safetensors": "a", "m-00002-of-00002.safetensors": "b"}, "1 of the 2 shards of 'm'"),
+        ({"1.safetensors": "a", "2.safetensors": "a"}, "'a' in two files: .* Give one of them"),
+    ],
+)
+def test_a_directory_that_holds_no_whole_model_is_refused(tmp_path, files, advice):
+    for name, tensor in files.items():
+        save(tmp_path / name, {tensor: TENSORS[tensor]})
+    with pytest.raises(ValueError, match=advice):
+        read_tensors(tmp_path)
 
 
 @pytest.mark.parametrize(

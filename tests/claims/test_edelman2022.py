@@ -1,15 +1,18 @@
 """Each rule on made-up readings: it can hold, fail and stay undecided."""
 
+import json
 import math
 
 import polars as pl
 import pytest
 
 from genscope.claims import ALL
-from genscope.claims._base import above, combine
+from genscope.claims._base import above
 from genscope.claims.edelman2022 import A4, A5, A6, A7
+from genscope.lab.estimation import estimate
 from genscope.lab.reading import Reading
-from genscope.lab.threshold import Search, estimate
+from genscope.lab.threshold import Search
+from genscope.lab.verdict import Verdict, combine
 
 SEARCH = Search(lowest=16, highest=4000, start=70)
 
@@ -33,7 +36,7 @@ def thresholds(truth, lengths, trials=400):
 
 
 def decide(claim, *readings):
-    return claim.verdict(readings, budget="standard", seconds=0.0)["verdict"]
+    return claim.verdict(readings, budget="standard", seconds=0.0).verdict
 
 
 LONG = [50, 100, 200, 400, 800, 1600, 3200]
@@ -127,7 +130,13 @@ def test_combining_parts():
 def test_a_verdict_has_all_its_fields():
     verdict = A4.verdict([Reading(pl.DataFrame({"status": []}), (), 0)], budget="quick", seconds=1.5)
     wanted = {"id", "statement", "source", "verdict", "numbers", "rule", "parts", "departures", "seconds"}
-    assert set(verdict) == wanted | {"budget", "remark", "studies"}
+    assert set(verdict.as_dict()) == wanted | {"budget", "remark", "studies"}
+
+
+@pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
+def test_a_verdict_comes_back_from_json(claim):
+    verdict = claim.verdict([], budget="quick", seconds=1.5)
+    assert Verdict.from_dict(json.loads(json.dumps(verdict.as_dict()))) == verdict
 
 
 @pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)

@@ -8,7 +8,7 @@ from genscope.lab.reading import Reading
 
 def decide(claim, rows):
     frame = pl.DataFrame(rows) if rows else pl.DataFrame({"status": []}, schema={"status": pl.String})
-    return claim.verdict([Reading(frame, (), 0)], budget="quick", seconds=0.0)["verdict"]
+    return claim.verdict([Reading(frame, (), 0)], budget="quick", seconds=0.0).verdict
 
 
 def searches(gradient=0.99, halved=1.9, deep=0.99, random=0.5):
@@ -31,7 +31,7 @@ def test_a1_needs_no_violation_and_a_search_with_power():
 
 
 def test_a1_shows_the_deep_network_beside():
-    numbers = A1.verdict([Reading(pl.DataFrame(searches()), (), 0)], budget="quick", seconds=0.0)["numbers"]
+    numbers = A1.verdict([Reading(pl.DataFrame(searches()), (), 0)], budget="quick", seconds=0.0).numbers
     assert numbers["worst ratio, two layers, beside"] == 0.99
 
 

@@ -21,18 +21,18 @@ def verdict(found):
 
 
 def test_all_cases_must_verify_within_their_norms():
-    assert verdict(reading())["verdict"] == "holds"
-    assert len(verdict(reading())["parts"]) == len(WORDS)
-    assert verdict(reading({"verified": False}))["verdict"] == "fails"
-    assert verdict(reading({"norm_excess": 1.001}))["verdict"] == "fails"
-    assert verdict(reading({"norm_excess": float("nan")}))["verdict"] == "fails"
+    assert verdict(reading()).verdict == "holds"
+    assert len(verdict(reading()).parts) == len(WORDS)
+    assert verdict(reading({"verified": False})).verdict == "fails"
+    assert verdict(reading({"norm_excess": 1.001})).verdict == "fails"
+    assert verdict(reading({"norm_excess": float("nan")})).verdict == "fails"
 
 
 def test_what_is_missing_leaves_it_open():
-    assert verdict(reading(missing=1))["verdict"] == "undecided"
-    assert verdict(reading({"status": "failed", "verified": None}))["verdict"] == "undecided"
+    assert verdict(reading(missing=1)).verdict == "undecided"
+    assert verdict(reading({"status": "failed", "verified": None})).verdict == "undecided"
     few = Reading(reading().frame.filter(pl.col("construction") != "any"), (), 0)
-    assert verdict(few)["verdict"] == "undecided"
+    assert verdict(few).verdict == "undecided"
 
 
 @pytest.mark.parametrize("budget", ["quick", "standard", "paper"])

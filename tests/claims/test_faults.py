@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from genscope import claims, lab
-from genscope.lab import Store
+from genscope.lab import Store, select
 from genscope.lab.reading import Reading, read
 from tests.claims.faults import FAULTS
 
@@ -24,11 +24,11 @@ def decide(name, path):
                 readings.append(Reading(pl.DataFrame(), (), 1))
                 continue
             small = study.replace(budgets={"quick": plan})
-            summary = lab.run(small, store=store, budget="quick", threads=1)
+            summary = lab.run(small, select(small, "quick"), store=store)
             assert not summary.failed
-            readings.append(read(small, store=store, budget="quick"))
+            readings.append(read(store, select(small, "quick")))
     found = CLAIMS[name].verdict(readings, budget="quick", seconds=0.0)
-    return found["verdict"], {part["statement"]: part["decision"] for part in found["parts"]}
+    return found.verdict, {part.statement: part.decision for part in found.parts}
 
 
 def test_every_claim_has_a_fault():

@@ -16,25 +16,25 @@ def verdict(tuned=0.107, covering=119.0, **changes):
 
 
 def test_c9_needs_both_parts():
-    assert verdict()["verdict"] == "holds"
-    assert verdict(tuned=0.2500001)["verdict"] == "fails"
-    assert verdict(covering=0.1)["verdict"] == "fails"
-    assert [part["decision"] for part in verdict(tuned=0.3)["parts"]] == ["fails", "holds"]
+    assert verdict().verdict == "holds"
+    assert verdict(tuned=0.2500001).verdict == "fails"
+    assert verdict(covering=0.1).verdict == "fails"
+    assert [part.decision for part in verdict(tuned=0.3).parts] == ["fails", "holds"]
 
 
 @pytest.mark.parametrize(
     "changes", [{"context_length": 20}, {"sample_size": 10**9}, {"degree": 4}, {"status": "failed"}, {"constant": 0.2}]
 )
 def test_c9_is_decided_at_the_sizes_it_names_alone(changes):
-    assert verdict(**changes)["verdict"] == "undecided"
+    assert verdict(**changes).verdict == "undecided"
 
 
 def test_c9_shows_the_paper_and_the_clipped_loss_beside():
-    numbers = verdict()["numbers"]
+    numbers = verdict().numbers
     assert numbers["paper's weights, beside"] == 0.307
     assert numbers["tuned, C = ½ (losses clipped at 1), beside"] == 0.314
 
 
 def test_nothing_stored_is_undecided():
     empty = pl.DataFrame({"status": []}, schema={"status": pl.String})
-    assert C9.verdict([Reading(empty, (), 0)], budget="quick", seconds=0.0)["verdict"] == "undecided"
+    assert C9.verdict([Reading(empty, (), 0)], budget="quick", seconds=0.0).verdict == "undecided"

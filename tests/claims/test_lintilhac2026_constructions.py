@@ -24,7 +24,7 @@ def closed(*changes, missing=0, cases=tuple(EXPECTED)):
 
 
 def verdict(claim, reading):
-    return claim.verdict([reading], budget="quick", seconds=0.0)["verdict"]
+    return claim.verdict([reading], budget="quick", seconds=0.0).verdict
 
 
 def test_exactness_needs_every_input_and_a_test_with_power():

@@ -32,25 +32,25 @@ def verdict(records, missing=0):
 
 
 def test_c5_compares_with_a_tenth_of_the_bound_at_every_sigma():
-    assert verdict(rows(99.0))["verdict"] == "holds"
-    assert verdict(rows(101.0))["verdict"] == "fails"
-    assert verdict(rows(0.0) + rows(101.0))["verdict"] == "fails"
-    assert verdict(rows(math.nan))["verdict"] == "fails"
+    assert verdict(rows(99.0)).verdict == "holds"
+    assert verdict(rows(101.0)).verdict == "fails"
+    assert verdict(rows(0.0) + rows(101.0)).verdict == "fails"
+    assert verdict(rows(math.nan)).verdict == "fails"
     noisy = [row | {"trace_change_sem": [0.0, 1.0]} for row in rows(99.0)]
-    assert verdict(noisy)["verdict"] == "fails"
+    assert verdict(noisy).verdict == "fails"
     small = [row | {"trace_change": [0.2, 0.0]} for row in rows(0.0)]
-    assert verdict(small)["verdict"] == "fails"  # the planted fault: a bound ten times too small at one sigma
+    assert verdict(small).verdict == "fails"  # the planted fault: a bound ten times too small at one sigma
 
 
 def test_c5_is_undecided_without_all_of_its_trials():
-    assert verdict(rows(99.0), missing=1)["verdict"] == "undecided"
-    assert verdict(rows(99.0) + rows(0.0, status="failed"))["verdict"] == "undecided"
-    assert verdict([])["verdict"] == "undecided"
-    assert verdict(rows(101.0), missing=1)["verdict"] == "fails"
+    assert verdict(rows(99.0), missing=1).verdict == "undecided"
+    assert verdict(rows(99.0) + rows(0.0, status="failed")).verdict == "undecided"
+    assert verdict([]).verdict == "undecided"
+    assert verdict(rows(101.0), missing=1).verdict == "fails"
 
 
 def test_c5_says_how_loose_the_bound_is_and_what_few_functions_show():
-    numbers = verdict(rows(50.0))["numbers"]
+    numbers = verdict(rows(50.0)).numbers
     assert numbers["largest change over the bound"] == pytest.approx(0.05)
     assert numbers["bound over change, at least"] == pytest.approx(20)
     assert numbers["at σ"] == 1e-2

@@ -19,7 +19,7 @@ def verdict(made, missing=0):
 
 
 def decide(*arguments, missing=0, **changes):
-    return verdict(rows(*arguments, **changes), missing)["verdict"]
+    return verdict(rows(*arguments, **changes), missing).verdict
 
 
 def test_c8():
@@ -32,7 +32,7 @@ def test_c8():
     assert decide(60, 20, missing=1) == "fails"
     assert decide(600, 0, missing=1) == "holds"  # however the last one ends
     assert decide(80, 0, status="failed") == "undecided"
-    assert verdict([])["verdict"] == "undecided"
+    assert verdict([]).verdict == "undecided"
 
 
 def test_trained_networks_are_reported_beside_and_do_not_decide():
@@ -41,14 +41,14 @@ def test_trained_networks_are_reported_beside_and_do_not_decide():
     two = common | {"converged": False, "fine_degree": None, "fine_right": False}
     readings = [Reading(pl.DataFrame(made, infer_schema_length=None), (), 0) for made in (rows(80, 0), [one, two])]
     found = C8.verdict(readings, budget="standard", seconds=0.0)
-    assert found["verdict"] == "holds"
-    assert found["numbers"]["trained networks that converged"] == "1 of 2"
-    assert found["numbers"]["trained, tolerance 0.1: components of the target"] == "1 of 1"
-    assert found["numbers"]["trained, tolerance 0.02: degree of the target"] == "0 of 1"
+    assert found.verdict == "holds"
+    assert found.numbers["trained networks that converged"] == "1 of 2"
+    assert found.numbers["trained, tolerance 0.1: components of the target"] == "1 of 1"
+    assert found.numbers["trained, tolerance 0.02: degree of the target"] == "0 of 1"
 
 
 def test_the_paper_s_restriction_is_reported_beside_and_does_not_decide():
     found = verdict(rows(80, 0))
-    assert found["verdict"] == "holds"
-    assert found["numbers"]["coordinates, T = 20: share right"] == 0
-    assert found["numbers"]["coordinates, T = 20: mean count of s = 20"] == 15
+    assert found.verdict == "holds"
+    assert found.numbers["coordinates, T = 20: share right"] == 0
+    assert found.numbers["coordinates, T = 20: mean count of s = 20"] == 15

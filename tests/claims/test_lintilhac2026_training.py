@@ -17,7 +17,7 @@ def reading(rows):
 
 def verdict(claim, read):
     found = claim.verdict([read], budget="quick", seconds=0.0)
-    json.dumps(found, allow_nan=False)  # as it is stored
+    json.dumps(found.as_dict(), allow_nan=False)  # as it is stored
     return found
 
 
@@ -39,20 +39,20 @@ def gaps(law, rejected=lambda k, s: 0):
 
 
 def test_c3_needs_both_correlations():
-    assert verdict(C3, gaps(lambda k, s: k + s))["verdict"] == "holds"
-    assert verdict(C3, gaps(lambda k, s: k - s))["verdict"] == "fails"
-    assert verdict(C3, gaps(lambda k, s: -k + s))["verdict"] == "fails"
-    assert verdict(C3, gaps(lambda k, s: 0.001 * k))["verdict"] == "undecided"
-    assert verdict(C3, NOTHING)["verdict"] == "undecided"
+    assert verdict(C3, gaps(lambda k, s: k + s)).verdict == "holds"
+    assert verdict(C3, gaps(lambda k, s: k - s)).verdict == "fails"
+    assert verdict(C3, gaps(lambda k, s: -k + s)).verdict == "fails"
+    assert verdict(C3, gaps(lambda k, s: 0.001 * k)).verdict == "undecided"
+    assert verdict(C3, NOTHING).verdict == "undecided"
 
 
 def test_c3_counts_rejected_runs_and_lets_them_withhold_a_verdict():
     few = verdict(C3, gaps(lambda k, s: k + s, rejected=lambda k, s: int((k, s) == (3, 5))))
-    assert few["verdict"] == "holds"
-    assert few["numbers"]["runs that did not"] == 1
+    assert few.verdict == "holds"
+    assert few.numbers["runs that did not"] == 1
     many = verdict(C3, gaps(lambda k, s: k + s, rejected=lambda k, s: 4 * (k == 3)))
-    assert many["verdict"] == "undecided"
-    assert many["numbers"]["runs that converged"] == 22
+    assert many.verdict == "undecided"
+    assert many.numbers["runs that converged"] == 22
 
 
 def networks(norm=0.2, trace=0.2, sem=0.01, **options):
@@ -88,16 +88,16 @@ SIZES = {"full": 1.0, "minimal": 0.5, "tuned": 0.1}
     ],
 )
 def test_c4_compares_with_the_papers_weights(options, expected):
-    assert verdict(C4, reading(networks(**options)))["verdict"] == expected
+    assert verdict(C4, reading(networks(**options))).verdict == expected
 
 
 def test_c4_is_decided_by_every_network_and_by_the_papers_training_alone():
     one = [*networks(), *networks(norm=1.1)[:1]]
-    assert verdict(C4, reading(one))["verdict"] == "fails"
+    assert verdict(C4, reading(one)).verdict == "fails"
     others = verdict(C4, reading([*networks(), *networks(norm=1.1, trace=3.0, arm="decay")]))
-    assert others["verdict"] == "holds"
-    numbers = others["numbers"]
+    assert others.verdict == "holds"
+    numbers = others.numbers
     assert numbers["trace, full over trained, arm decay"][0] == pytest.approx(1 / 3)
     assert numbers["norm squared, construction (tuned) over trained"] == pytest.approx([0.5, 0.5])
     assert numbers["norm squared: networks two orders of magnitude below (beside)"] == 0
-    assert verdict(C4, NOTHING)["verdict"] == "undecided"
+    assert verdict(C4, NOTHING).verdict == "undecided"

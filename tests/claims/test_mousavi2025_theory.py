@@ -14,7 +14,7 @@ def reading(rows, missing=0):
 
 
 def decide(claim, rows, missing=0):
-    return claim.verdict([reading(rows, missing)], budget="quick", seconds=0.0)["verdict"]
+    return claim.verdict([reading(rows, missing)], budget="quick", seconds=0.0).verdict
 
 
 def change(rows, number=0, **changes):
@@ -68,7 +68,7 @@ def test_b2_with_trained_networks():
         common = {"status": "ok", "family": "full", "sparsity": 2, "risk_sem": 0.01}
         rows = [common | {"heads": 1, "risk": few, "bound": 0.5}, common | {"heads": 2, "risk": enough, "bound": 0.0}]
         readings = [reading(heads()), reading(rows)]
-        return B2.verdict(readings, budget="standard", seconds=0.0)["verdict"]
+        return B2.verdict(readings, budget="standard", seconds=0.0).verdict
 
     assert trained(0.6, 0.1) == "holds"
     assert trained(0.3, 0.1) == "fails"

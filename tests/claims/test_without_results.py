@@ -3,9 +3,8 @@
 import pytest
 
 from genscope import claims
-from genscope.lab import Record, Store
-from genscope.lab.design import rounds, select
-from genscope.lab.reading import read
+from genscope.lab import Record, Store, read, select
+from genscope.lab.design import rounds
 from genscope.lab.study import Trial
 
 STATES = {
@@ -23,11 +22,11 @@ def test_a_claim_without_finished_trials_is_undecided(claim, state, tmp_path):
     with Store(f"sqlite:///{tmp_path / 's.db'}") as store:
         readings = []
         for study in claim.studies["quick"]:
-            selection = select(study, "quick", None, None, None)
+            selection = select(study, "quick")
             for point in selection.points:
-                first, *_ = next(rounds(study, selection, point, store.results))
+                first, *_ = next(rounds(selection, point, store.results))
                 store.add(STATES[state](first))
-            readings.append(read(study, store=store, budget="quick"))
+            readings.append(read(store, selection))
         found = claim.verdict(readings, budget="quick", seconds=0.0)
-    assert found["verdict"] == "undecided"
-    assert found["parts"], "the reader is told which question is open"
+    assert found.verdict == "undecided"
+    assert found.parts, "the reader is told which question is open"

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from genscope.cli._app import app
 
 # The runner reads the signatures of all commands before every call, which takes longer than most calls.
-typer.testing._get_command = functools.cache(typer.main.get_command)
+typer.testing._get_command = functools.cache(typer.main.get_command)  # pyright: ignore[reportPrivateImportUsage]
 
 TOYS = Path(__file__).with_name("study_file.py")
 

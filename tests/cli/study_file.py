@@ -4,6 +4,9 @@ import math
 import os
 import time
 
+import jax
+import jax.numpy as jnp
+
 from genscope import Study, grid
 from genscope.lab import Plan
 from genscope.lab.study import within
@@ -13,6 +16,8 @@ from genscope.lab.threshold import Search
 def trial(key, size, kind, rate=0.5):
     if kind == "broken":
         raise RuntimeError("a trial of the user fell over")
+    if kind == "misshapen":
+        jax.jit(lambda x: x @ jnp.ones(4))(jnp.ones(3))
     number = math.nan if kind == "odd" else size * rate
     return {"solved": size > 1, "number": number, "diverged": kind == "odd", "curve": [1.0, number]}
 
@@ -42,6 +47,7 @@ study = Study(
     check=within(size=(1, 100)),
 )
 broken = study.replace(name="toy-broken", points=grid(size=[1], kind=["broken"]), budgets={})
+misshapen = broken.replace(name="toy-misshapen", points=grid(size=[1], kind=["misshapen"]))
 slow = study.replace(name="toy-slow", trial=slow_trial, points=grid(size=[1]), seeds=400, budgets={}, batch=1)
 deadly = study.replace(name="toy-deadly", trial=deadly_trial)
 search = Study(

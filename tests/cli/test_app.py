@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+import typer
 
 import genscope
 from genscope.cli import _errors, _options
@@ -91,20 +92,20 @@ def test_a_start_loads_only_what_studies_are_made_of():
     assert ended.returncode == 0, ended.stderr
 
 
-def test_bad_requests_are_messages_and_bugs_keep_their_traceback():
-    def caught(function):
-        try:
-            function()
-        except Exception as error:
-            return error
-        raise AssertionError
+@pytest.mark.parametrize("fault", [lambda: Store("nonsense"), lambda: os.stat("not there"), lambda: "\ud800".encode()])
+def test_a_bad_request_is_a_message(fault, capsys):
+    with pytest.raises(typer.Exit) as end:
+        _errors.guarded(fault)()
+    assert end.value.exit_code == 2
+    assert capsys.readouterr().err.startswith("genscope: ")
 
-    assert _errors.is_refusal(caught(lambda: Store("nonsense")))
-    assert _errors.is_refusal(caught(lambda: os.stat("not there")))
-    assert _errors.is_refusal(caught(lambda: "\ud800".encode()))
-    assert not _errors.is_refusal(caught(lambda: int("three")))
-    assert not _errors.is_refusal(caught(lambda: _errors.guarded()))  # a call of ours that goes wrong
-    assert not _errors.is_refusal(ValueError("never raised"))
+
+@pytest.mark.parametrize("fault", [lambda: int("three"), lambda: len(3), lambda: 1 / 0])
+def test_a_bug_of_ours_is_no_message_and_says_how_to_report_it(fault, capsys):
+    with pytest.raises((ValueError, TypeError, ZeroDivisionError)) as raised:
+        _errors.guarded(fault)()
+    assert raised.value.__notes__ == [_errors.BUG]
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,53 @@ def test_bounds_of_every_layer_are_printed(model, call_json):
 
 def test_the_tables_say_what_is_left_out(model, call):
     told = " ".join(call("checkpoint", model).stdout.split())
-    for part in ("BERT, 3 layers of 4 heads", "query-key (2,1)", "layer norm", "biases", "7 tokens", "explicit"):
+    for part in ("BERT (bert), 3 layers of 4 heads", "query-key (2,1)", "layer norm", "biases", "7 tokens", "explicit"):
         assert part in told
+
+
+@pytest.fixture
+def gemma(directory):
+    """The directory of a model of text and images: two shards, and a config whose text part leaves out defaults."""
+    place = directory / "gemma"
+    place.mkdir()
+    tensors = files.llama(files.draw(heads=8, groups=4), "language_model.model.", more=files.FOUR_NORMS)
+    seen = {name.replace("encoder.layer", "vision.layers"): t for name, t in files.bert(files.draw()).items()}
+    for number, part in enumerate((tensors, seen), start=1):
+        save(place / f"model-0000{number}-of-00002.safetensors", part)
+    described = {"model_type": "gemma2", "query_pre_attn_scalar": 144, "num_hidden_layers": LAYERS}
+    (place / "config.json").write_text(json.dumps({"model_type": "paligemma", "text_config": described}))
+    return place
+
+
+def test_a_directory_is_enough(gemma, call, call_json):
+    facts = call_json("checkpoint", gemma, "--samples", 1000)
+    assert (facts["architecture"], facts["model_type"], facts["prefix"]) == ("LLaMA", "gemma2", "language_model.model.")
+    assert [len(layer["heads"]) for layer in facts["layers"]] == [8] * LAYERS
+    assert facts["bounds"]["withheld"] == []
+    for number, layer in enumerate(facts["bounds"]["layers"]):
+        gain = 1 + files.norm(number, bias=False)["weight"].astype(float)
+        assert layer["input_norm"] == pytest.approx(files.D**0.5 * np.abs(gain).max(), rel=1e-12)
+        assert layer["score_scale"] == pytest.approx(1 / 12)
+        assert layer["log_cover"] > 0
+    told = call("checkpoint", gemma).stdout
+    assert "LLaMA (gemma2), 3 layers of 8 heads" in told
+    assert "soft-capping" in told
+
+
+@pytest.mark.parametrize("model_type", ["brand\x1bnew", None])
+def test_a_model_that_is_not_known_gets_norms_the_reason_and_no_bounds(gemma, call, call_json, model_type):
+    described = {"num_attention_heads": 8, "model_type": model_type}
+    (gemma / "config.json").write_text(json.dumps({"text_config": described}))
+    facts = call_json("checkpoint", gemma)
+    (reason,) = facts["bounds"]["withheld"]
+    assert "names of LLaMA" in reason
+    assert facts["layers"][0]["heads"][0]["query_key"]["spectral"] > 0
+    assert {layer["log_cover"] for layer in facts["bounds"]["layers"]} == {None}
+    told = " ".join(call("checkpoint", gemma).stdout.split())
+    assert "value spectral" in told
+    assert f"No bounds are given: - {reason}" in told
+    assert "rotary" in told
+    assert not any(word in told for word in ("explicit", "excess error", "\x1b"))
 
 
 def test_layers_whose_tokens_are_not_bounded_have_no_bound(directory, call, call_json):

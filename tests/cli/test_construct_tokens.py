@@ -5,9 +5,10 @@ import jax
 import numpy as np
 import pytest
 
-from genscope.cli._construct_tokens import MODES
+from genscope.cli._construct_tokens import MODES, Link
 from genscope.constructions import Verdict, retrieval
 from genscope.models.file import load
+from genscope.tasks.links import LINKS
 from tests.cli.program import invoke
 
 KEYS = ["construction", "tokens", "dimension", "sparsity", "exact", "max_error", "promised_error", "inputs_checked"]
@@ -32,7 +33,7 @@ def test_heads_are_built_within_the_promised_error():
     )
     assert not facts["exact"]
     assert 0 < facts["max_error"] <= facts["promised_error"] == pytest.approx(0.001)
-    assert facts["inputs_checked"] == 4 + 2 * 6
+    assert facts["inputs_checked"] == 4 + 2 * 2 * 6
     assert facts["norms"] == pytest.approx(facts["promised_norms"])
 
 
@@ -44,6 +45,31 @@ def test_the_recurrent_network_is_exact_and_told_in_words():
     told = call("recurrent-retrieval", *SIZES).stdout
     assert "exact: largest error" in told
     assert "W_2" in told
+
+
+@pytest.mark.parametrize("norm", ["3", "12"])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_promise_is_that_of_the_link_and_the_norm(mode, norm):
+    facts = json.loads(
+        call(mode, *SIZES, "--link", "hermite2", "--token-norm", norm, "--error", "0.001", "--json").stdout
+    )
+    assert (facts["link"], facts["token_norm"]) == ("hermite2", float(norm))
+    assert not facts["exact"]
+    assert 4e-4 < facts["max_error"] <= facts["promised_error"] <= 0.001 * (1 + 1e-12)
+    share = 0.5 if mode == "token-retrieval" else 1.0
+    assert math.sqrt(facts["constants"]["epsilon_2nn"]) == pytest.approx(share * 0.001, rel=0.1)
+    assert facts["norms"] == pytest.approx(facts["promised_norms"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_link_is_offered(mode):
+    assert [link.value for link in Link] == list(LINKS)
+    for link in ("relu", "norm2"):
+        facts = json.loads(call(mode, *SIZES, "--link", link, "--token-norm", "3", "--json").stdout)
+        assert facts["link"] == link
+        assert (facts["constants"]["epsilon_2nn"] == 0) == (link == "relu")
+        assert facts["max_error"] <= max(facts["promised_error"], 1e-12)
+    assert "link norm2" in call(mode, *SIZES, "--link", "norm2", "--token-norm", "3").stdout
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -71,6 +97,10 @@ def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkey
         ("token-retrieval", ["--sparsity", "17"], "between 1 and 16"),
         ("token-retrieval", ["--error", "0"], "Give such a number"),
         ("token-retrieval", ["--token-norm", "nan"], "Give such a number"),
+        ("token-retrieval", ["--link", "hermite2", "--token-norm", "1e9"], "larger error or shorter tokens"),
+        ("token-retrieval", ["--sparsity", "16", "--encoding-dimension", "1024"], "shorter encodings"),
+        ("recurrent-retrieval", ["--link", "cubic"], "hermite2"),
+        ("recurrent-retrieval", ["--error", "-1"], "Give such a number"),
         ("recurrent-retrieval", ["--prompts", "0"], "Correct the one"),
         ("recurrent-retrieval", ["--seed", "-1"], "Correct the one"),
         ("recurrent-retrieval", ["--encoding-dimension", "2"], "Raise the dimension"),

@@ -9,7 +9,7 @@ import pytest
 
 from genscope.constructions import SparseFunction, construct
 from genscope.models import file
-from genscope.models.mousavi2025 import Transformer, TwoLayer
+from genscope.models.mousavi2025 import TokenTransformer, TwoLayer
 from tests.probe.functions import random_sum
 
 
@@ -78,10 +78,15 @@ def test_what_is_dense_is_not_decided(module, call_json, call):
 
 
 def test_a_tolerance(module, call_json):
-    module("def f(x):\n    return 1.0 * x[:, 0] + 0.01 * (x.sum(axis=-1) > 10)")
-    facts = call_json("probe", "their_code:f", "--bits", 12, "--tolerance", 0.001)
-    assert (facts["degree"], facts["sparsity"]) == (1, 1)
-    assert 0 < facts["mean_squared_error"] < 0.001
+    for scale in (1.0, 0.01, 1e6):
+        module(f"def f(x):\n    return {scale} * (x[:, 0] + 0.01 * (x.sum(axis=-1) > 10))")
+        facts = call_json("probe", "their_code:f", "--bits", 12, "--tolerance", 0.001)
+        assert (facts["degree"], facts["sparsity"]) == (1, 1)
+        assert 0 < facts["left_out"] < 0.001
+        sys.modules.pop("their_code")
+    for values in ("bits", "signs"):
+        facts = call_json("probe", "maj(x0, x1, x2)", "--bits", 3, "--values", values, "--tolerance", 0.3)
+        assert (facts["sparsity"], facts["left_out"]) == (3, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +130,7 @@ def test_a_model_file(directory, call_json, refused):
 
 
 def test_a_model_of_tokens_is_refused(directory, refused):
-    model = Transformer(jnp.zeros((1, 2, 2)), TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
+    model = TokenTransformer(jnp.zeros((1, 2, 2)), TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
     file.save(model, directory / "model.safetensors")
     assert "write a function" in refused("probe", "model.safetensors", "--bits", 8)
 

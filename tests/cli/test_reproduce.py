@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -9,12 +10,12 @@ import pytest
 
 from genscope import claims
 from genscope.claims import Claim, Part
-from genscope.cli import _board, _output
+from genscope.cli import _claims_table, _output
 from genscope.lab import Store
 from genscope.lab.runner import Progress
 from tests.cli import study_file
 
-ALONE = ("--processes", "1")
+ALONE = ("--workers", "1")
 
 
 def claim(name, decision, *studies, number=1.0):
@@ -86,18 +87,17 @@ def test_a_claim_that_fails_is_a_result_unless_strict(table, call, call_json):
     assert [v["id"] for v in call_json("reproduce", "--only", "T2", "--only", "T10")["claims"]] == ["T2", "T10"]
 
 
-def test_two_processes_and_one_that_dies(monkeypatch, call, directory):
+def test_two_workers_and_a_trial_that_kills_them(monkeypatch, call, directory):
     listed = (
         claim("T1", "holds", study_file.study),
-        claim("T2", "holds", study_file.study, study_file.deadly),
+        claim("T2", "holds", study_file.deadly),
         claim("T3", "holds", study_file.search),
     )
     monkeypatch.setattr(claims, "ALL", listed)
-    result = call("reproduce", "--json", "--processes", "2", status=1)
+    result = call("reproduce", "--json", "--workers", "2")
     facts = json.loads(result.stdout)
-    assert [verdict["id"] for verdict in facts["claims"]] == ["T1", "T3"]
-    assert facts["broken"] == {"T2": "toy-deadly did not finish: its process ended with status 7"}
-    assert "T2 has no verdict: toy-deadly did not finish" in result.stderr
+    assert [verdict["verdict"] for verdict in facts["claims"]] == ["holds", "undecided", "holds"]
+    assert "trials raised an exception; the first says: the trial's process ended with status 7" in result.stderr
     assert "T3 holds" in result.stderr
     assert "statement of T3" in (directory / "report.html").read_text()
 
@@ -116,7 +116,7 @@ def test_a_rule_that_falls_over_costs_its_own_verdict_only(monkeypatch, call):
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_ends_every_process_and_the_same_command_goes_on(number, status, program, call_json):
-    process = program("reproduce", "--only", "A3", "--processes", "2")
+    process = program("reproduce", "--only", "A3", "--workers", "2")
     while not _rows("SELECT id FROM trial"):
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.1)
@@ -147,12 +147,12 @@ def test_the_live_table_shows_what_runs_and_fits_the_terminal(table):
     def shown(height):
         terminal = _output.console(stderr=True)
         terminal.height = height
-        board = _board.Board(claims.ALL, "quick", terminal)
+        live = _claims_table.ClaimsTable(claims.ALL, "quick", terminal)
         now = Progress("toy", "size=1", done=3, total=8, exact=True, failed=0, rate=2.0, seconds_left=2.5)
-        board(now)
-        board.decided(claims.ALL[1], "fails")
+        live.progress(now)
+        live.decided(dataclasses.replace(claims.ALL[1].verdict([], budget="quick", seconds=0.0), verdict="fails"))
         with terminal.capture() as captured:
-            terminal.print(board.table())
+            terminal.print(live.table())
         return " ".join(captured.get().split())
 
     tall = shown(40)
@@ -167,7 +167,7 @@ def test_the_live_table_shows_what_runs_and_fits_the_terminal(table):
 
 def test_requests_that_make_no_sense(table, refused, directory):
     assert "claims are T1, T2, T10. Choose among these" in refused("reproduce", "--only", "T3")
-    assert "Give 1 or more" in refused("reproduce", "--processes", "0")
+    assert "Give 1 or more" in refused("reproduce", "--workers", "0")
     (directory / "file").write_text("")
     assert "not a directory" in refused("reproduce", "--out", "file")
     assert "not a directory" in refused("reproduce", "--out", "absent")

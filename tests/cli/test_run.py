@@ -1,7 +1,8 @@
+import html
 import json
 from pathlib import Path
 
-import dask
+import dask.config
 import pytest
 
 from genscope.lab import Store
@@ -128,6 +129,18 @@ def test_when_every_trial_fails_the_status_is_one_and_the_traceback_is_the_users
     facts = call_json("run", f"{TOYS}:broken", status=1)
     assert (facts["failed"], facts["new_trials"]) == (2, 0)
     assert call_json("run", f"{TOYS}:broken", "--retry", "failed", status=1)["new_trials"] == 2
+
+
+def test_an_exception_that_passed_through_jax_is_told_by_its_own_line(call, call_json, directory):
+    """JAX adds a note on its frames, which comes last."""
+    facts = call_json("run", f"{TOYS}:misshapen", status=1)
+    said = "TypeError: dot_general requires contracting dimensions to have the same shape, got (3,) and (4,)."
+    assert "JAX has removed" in facts["error"].splitlines()[-1]
+    assert facts["warnings"][0].startswith(f"2 of 2 trials raised an exception; the first says: {said}")
+    call("report")
+    report = html.unescape((directory / "report.html").read_text())
+    assert said in report
+    assert "JAX has removed" not in report
 
 
 def test_an_unknown_study_is_answered_with_the_nearest(refused):

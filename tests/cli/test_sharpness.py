@@ -49,7 +49,8 @@ def test_a_model_of_the_user(call_json, mine):
     assert facts["trace"] == {"mean": pytest.approx(trace, rel=1e-5), "sem": 0.0}
     assert facts["groups"]["slope"] == {"mean": pytest.approx(trace - 2, rel=1e-5), "sem": 0.0, "parameters": 3}
     assert (facts["parameters"], facts["examples"], facts["products"]) == (4, 4, 4)
-    hessian = 2 * np.cov(np.column_stack([X, np.ones(4)]).T, bias=True) + 2 * np.outer(*[[*X.mean(axis=0), 1]] * 2)
+    mean = [*X.mean(axis=0), 1]
+    hessian = 2 * np.cov(np.column_stack([X, np.ones(4)]).T, bias=True) + 2 * np.outer(mean, mean)
     assert facts["operator_norm"]["value"] == pytest.approx(np.linalg.norm(hessian, 2), rel=1e-4)
     assert abs(facts["smoothed_sharpness"]["mean"] - trace) < 6 * facts["smoothed_sharpness"]["sem"]
     assert facts["mean_loss"] == pytest.approx(np.mean((X @ [1, 2, 3] + 0.5 - [0, 1, 1, 0]) ** 2), rel=1e-5)

@@ -1,4 +1,4 @@
-"""Constructions of Proposition 5.5 against the golden table, on all functions of three bits, and at their limits."""
+"""Constructions of EGKZ22, Section 5, against the golden table, on all functions of three bits, and at their limits."""
 
 import contextlib
 import functools

@@ -13,10 +13,12 @@ from jax.flatten_util import ravel_pytree
 
 from genscope.constructions import _fourier_closed_forms, chi_scale, fourier_components, verify_fourier
 from genscope.constructions.fourier_verification import outputs
+from genscope.estimate import Estimate
 from genscope.fourier import points, table_of_number
 from genscope.fourier.transform import walsh_coefficients
 from genscope.fourier.walsh import WalshFunction, parity, random_function, tiling
 from genscope.precision import float64
+from tests.chance import assert_estimate
 from tests.seeds import seed
 
 GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "lintilhac2026.toml").read_text())
@@ -38,7 +40,7 @@ def measured_norms(model):
     return squares | {"total": sum(squares.values())}
 
 
-# --- Numbers of the specification -------------------------------------------------------------------------------------
+# --- Numbers of other code --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -223,11 +225,9 @@ def test_sampled_traces_agree_with_exact_ones(monkeypatch):
     expected = exact.trace
     monkeypatch.setattr(_fourier_closed_forms, "LARGEST", 1)
     sampled = fourier_components(f, key=jr.key(seed()))
-    limit = 6.2 * sampled.trace_sem  # false alarms: 1e-9, normal limit of 2^14 samples
     assert not sampled.gradients.exact
     assert 0 < sampled.trace_sem < 0.01 * expected
-    assert abs(sampled.trace - expected) < limit
-    assert abs(1.05 * sampled.trace - expected) > limit  # a 5% bias is caught
+    assert_estimate(Estimate(sampled.trace, sampled.trace_sem), expected, planted=1.05 * expected)
     with pytest.raises(ValueError, match="Give fourier_components a key"):
         _ = fourier_components(f).trace
 

@@ -43,7 +43,10 @@ def fraction(dim, *, context_length=64):
 
 
 def test_staying_on_the_plateaus_takes_more_dimensions_than_positions():
-    """The specification found .54 and 1.00 for one draw at T = 64: as many dimensions as positions do not do."""
+    """Other code found .54 and 1.00 for one draw at T = 64: as many dimensions as positions do not do.
+
+    Of fresh inputs: 0.614 and 0.976, with standard deviations of 0.003 and 0.0004.
+    """
     assert 0.4 < fraction(64) < 0.8
     assert fraction(4096) > 0.95
 

@@ -49,7 +49,7 @@ def test_no_scale_need_improve_norm_and_trace_at_once():
         gradient = built.gradient_squared
         assert improves_both(built) == (gradient["E"] + gradient["b"] > gradient["F"]) == (name != "G3")
         assert improves_both(build(name, "minimal"))
-    for degree, expected in [(1, 0), (3, 20)]:  # of 20 random functions, as the specification found
+    for degree, expected in [(1, 0), (3, 20)]:  # of 20 random functions, as other code found
         functions = [random_function(jr.key(i), dim=20, degree=degree, sparsity=5, basis="phi") for i in range(20)]
         assert sum(improves_both(fourier_components(f)) for f in functions) == expected
 
@@ -82,8 +82,11 @@ def test_the_tuned_product_is_least(name):
 
 
 @pytest.mark.parametrize("row", GOLDEN["tuned"], ids=lambda row: f"{row['context_length']}-{row['degree']}")
-def test_tilings_of_the_specification(row):
-    """It searched a grid and took 1,500 inputs: its traces are within 3 %, and our product is at most its own."""
+def test_tilings_by_other_code(row):
+    """It searched a grid and took 1,500 inputs: its traces are within 3 %, and our product is at most its own.
+
+    Ours come from 2^14 inputs: of standard error 0.3 %, and within 0.9 % of its own, seven errors from the limit.
+    """
     f = tiling(row["context_length"], row["degree"])
     built = fourier_components(f, key=jr.key(seed()))
     assert built.norm_squared["total"] == pytest.approx(row["paper"]["norm"], abs=0.5)

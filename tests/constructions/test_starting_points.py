@@ -12,7 +12,7 @@ from genscope.models.file import load, save
 from genscope.precision import float64
 from genscope.random import stream
 from genscope.tasks import SparseParity
-from genscope.train import fit, squared
+from genscope.train import Whole, adam, fit, squared
 
 KEY = jr.key(0)
 
@@ -26,12 +26,13 @@ def test_train_on_from_a_construction_look_at_it_and_keep_it(tmp_path):
 
     # what it represents is a minimum: training from it stays there, and finds back to it from beside it
     beside = eqx.tree_at(lambda m: m.readout.w, start, start.readout.w + 0.05)
-    settled, found = (fit(m, data.x, data.y, loss=squared, steps=100, rate=1e-3) for m in (start, beside))
+    settled, found = (fit(m, Whole(data), squared, 100, optimizer=adam(1e-3)) for m in (start, beside))
     assert settled.losses[0] < 1e-10
     assert settled.loss < 1e-6
     assert found.losses[0] > 1e-3
     assert found.loss < found.losses[0] / 20
 
+    assert isinstance(found.model, type(start))
     attention = found.model.activations(data.x[0]).attention[0]
     assert float(attention[task.support].sum()) > 0.9
     assert attention.shape == (17,)

@@ -2,8 +2,9 @@
 
 import itertools
 
-from genscope.lab import Record, Store, Trial
+from genscope.lab import Record, Selection, Store, Trial, grid
 from genscope.lab.figure import Crossing, Curves, Heatmap, Line, Panel, Success
+from genscope.lab.selection import Request
 
 HOSTILE = "<img src=x onerror=\"document.body.innerHTML='broken in'\">"
 CROSSING = Crossing("sample_size", "success")
@@ -49,6 +50,15 @@ def records(name, sizes=(4, 16, 64), lengths=(10, 20, 40), seeds=range(4)):
         }
         broken = (length, size, seed) == (10, 4, 3)
         yield Record(trial, {} if broken else values, error=f"ValueError: {name}" if broken else None, seconds=0.5)
+
+
+def two_selections():
+    """Two seeds of the study "plain", and four."""
+    points = grid(length=[10, 20, 40], kind=["plain"], sample_size=[4, 16, 64])
+    return [
+        Selection("plain", 1, points, range(number), request=Request("my_file.py:plain", seeds=number))
+        for number in (2, 4)
+    ]
 
 
 def verdict(claim, word):

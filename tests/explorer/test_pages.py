@@ -20,8 +20,8 @@ class Page(HTMLParser):
         self.ids, self.wanted, self.unnamed, self.labelled, self.inside = [], [], [], set(), 0
         self.feed(text)
 
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
         if "id" in given:
             self.ids.append(given["id"])
         for name in ("popovertarget", "for", "aria-labelledby", "aria-describedby"):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from genscope.lab import Store
 from genscope.papers import PAPERS
-from tests.explorer.stores import HOSTILE, fill, records
+from tests.explorer.stores import HOSTILE, fill, records, two_selections
 from tests.explorer.visiting import running
 
 
@@ -42,6 +42,21 @@ def test_a_page_comes_to_life_with_its_store(visit, url):
     expect(page.locator("#facts")).to_contain_text(re.compile("per second|one in"))
 
 
+def test_one_of_several_selections_is_chosen(visit, url):
+    fill(url, "plain", HOSTILE)
+    few, many = two_selections()
+    with Store(url) as store:
+        for selection in (few, many):
+            store.put_selection(selection)
+    page = visit("/studies?study=plain")
+    chosen = page.get_by_label("Trials:")
+    expect(chosen).to_have_value(many.id)
+    chosen.select_option("budget standard seeds 2")
+    repeat = page.locator("#figures details pre").first
+    expect(repeat).to_contain_text("genscope run my_file.py:plain --budget standard --seeds 2")
+    expect(chosen).to_have_value(few.id)
+
+
 def test_trials_are_filtered_sorted_opened_and_taken_home(visit, url):
     fill(url, "plain", HOSTILE, seeds=range(6))
     page = visit("/studies?study=plain")
@@ -67,7 +82,7 @@ def test_trials_are_filtered_sorted_opened_and_taken_home(visit, url):
     table.first.get_by_role("button", name="Open").press("Enter")
     trial = page.get_by_role("dialog", name="Trial")
     expect(trial.locator(".chart .main-svg").first).to_be_visible()
-    expect(trial).to_contain_text("genscope run plain --where length=40")
+    expect(trial).to_contain_text("genscope run my_file.py:plain --budget standard --where length=40")
     page.keyboard.press("Escape")
     expect(trial).to_be_hidden()
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sqlite3
 import time
 
@@ -11,10 +12,11 @@ import pytest
 from genscope.explorer import _progress, _trial_view, studies_room
 from genscope.explorer.studies_room import PAGE
 from genscope.jsonable import jsonable
-from genscope.lab import Record, Store, Trial, database
+from genscope.lab import Record, Selection, Store, Trial, database
 from genscope.lab.values import flat
 from genscope.papers import PAPERS
-from tests.explorer.stores import HOSTILE, fill, manifest, records
+from tests.explorer.stores import HOSTILE, fill, manifest, records, two_selections
+from tests.postgres import PASSWORD
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,19 @@ def test_a_server_that_does_not_answer_keeps_its_secret():
     assert "hidden-word" not in json.dumps(problem)
 
 
+def test_a_password_among_the_options_of_an_address_is_not_shown(postgresql_url):
+    address, password = re.sub(r"//(\w+):([\w-]+)@(.*)", r"//\3?user=\1&password=\2", postgresql_url), PASSWORD
+    assert f"password={password}" in address
+    Store(address).close()
+    nothing = look(address)["problem"]
+    assert "password=HIDDEN" in nothing["text"]
+    assert f"--store '{database.shown(database.parse(address))}'" in nothing["command"]
+    fill(address, "plain")
+    found = look(address)
+    assert found["store"].endswith("?password=HIDDEN&user=genscope")
+    assert password not in json.dumps([nothing, jsonable(found)])
+
+
 def test_rates_are_what_arrived_between_two_looks(monkeypatch):
     watch, clock = _progress.Watch(), [0.0]
     monkeypatch.setattr(_progress.time, "monotonic", lambda: clock[0])
@@ -111,8 +126,8 @@ def test_progress_counts_what_each_budget_plans(url):
     assert (standard["stored"], standard["planned"], standard["exact"]) == (9, 9, True)
     assert (found["ok"], found["failed"]) == (35, 1)
     with Store(url, read_only=True) as store:
-        latest = store.frame("plain")["finished"].max()
-    assert found["finished"] == pytest.approx(latest.timestamp())
+        latest = max(finished.timestamp() for finished in store.frame("plain")["finished"])
+    assert found["finished"] == pytest.approx(latest)
 
 
 def test_progress_of_a_large_study_is_not_counted_point_by_point(url, monkeypatch):
@@ -125,9 +140,26 @@ def test_figures_are_those_of_the_report(url):
     assert [figure["title"] for figure in found["figures"]] == ["Thresholds", "Successes", "Losses", "Attention"]
     assert all(figure["svg"].startswith("<svg") for figure in found["figures"])
     assert found["trials"] == 36
-    assert "genscope run plain" in found["figures"][0]["command"]
+    assert (found["selection"], found["figures"][0]["command"]) == ("all stored trials", "")
     assert found["failures"]["rows"][0][0] == "ValueError: plain"
     json.dumps(jsonable(found), allow_nan=False)
+
+
+def test_one_of_several_selections_is_chosen(empty):
+    fill(empty, "plain")
+    few, many = two_selections()
+    with Store(empty) as store:
+        for selection in (many, few):
+            store.put_selection(selection)
+    first = studies_room.figures(empty, {"study": "plain"})
+    assert first["selections"] == [[few.id, "budget standard seeds 2"], [many.id, "budget standard seeds 4"]]
+    assert (first["selected"], first["shown"], first["trials"]) == (many.id, 36, 36)
+    other = studies_room.figures(empty, {"study": "plain", "selection": few.id})
+    assert (other["selected"], other["shown"], other["trials"]) == (few.id, 18, 36)
+    command = "genscope run my_file.py:plain --budget standard --seeds 2 --store"
+    assert all(figure["command"].startswith(command) for figure in other["figures"])
+    with pytest.raises(ValueError, match="selection 'none': it is one of"):
+        studies_room.figures(empty, {"study": "plain", "selection": "none"})
 
 
 def test_names_from_a_store_are_never_markup(url):
@@ -206,7 +238,7 @@ def test_one_trial_shows_its_curves_and_matrices(url):
     assert ("success", "yes") in found["values"]
     assert ("steps", "[0, 50]") in found["values"]  # a short list is written, unless a figure draws it
     assert found["command"] == (
-        "genscope run plain --where length=40 --where kind=plain --where sample_size=64 --seed 3"
+        "genscope run plain --budget standard --where length=40 --where kind=plain --where sample_size=64 --seed 3"
     )
     assert jsonable(found)["curves"][0]["y"] == [0.7, None]
 
@@ -214,7 +246,7 @@ def test_one_trial_shows_its_curves_and_matrices(url):
 def test_long_curves_and_large_matrices_say_what_is_left_out():
     row = {"study": "s", "seed": 0, "status": "ok", "error": None, "seconds": 1.0, "compile_seconds": 0.0, "id": "i"}
     values = {"long": [0.0] * 5000, "wide": [[0.0] * 500] * 3, "deep": [[[1.0]]], "none": []}
-    found = _trial_view.facts({**row, **values, "provenance": "p"}, {"axes": []})
+    found = _trial_view.facts({**row, **values, "provenance": "p"}, {"axes": []}, Selection("s", 1))
     assert (len(found["curves"][0]["y"]), found["curves"][0]["note"]) == (1667, "One in 3 of 5000 values is drawn.")
     assert len(found["matrices"][0]["z"][0]) == _trial_view.WIDEST
     assert "3 by 500" in found["matrices"][0]["note"]
@@ -238,7 +270,7 @@ def test_downloads_are_what_export_writes(url):
     parquet = studies_room.download(url, {"study": "plain", "format": "parquet"})
     assert (parquet.name, pl.read_parquet(io.BytesIO(parquet.body)).equals(frame)) == ("plain.parquet", True)
     csv = studies_room.download(url, {"study": "plain", "format": "csv"})
-    assert (csv.name, csv.body.decode()) == ("plain.csv", flat(frame).write_csv())
+    assert (csv.name, csv.body) == ("plain.csv", flat(frame).write_csv().encode())
     some = studies_room.download(url, {"study": "plain", "format": "parquet", "filter": "length=40 success=no"})
     assert pl.read_parquet(io.BytesIO(some.body)).equals(frame.filter((pl.col("length") == 40) & ~pl.col("success")))
 
@@ -265,7 +297,7 @@ def test_claims_in_their_order_with_their_study(url):
 def test_a_reader_in_the_middle_of_a_page_never_holds_up_a_writer(empty, monkeypatch):
     fill(empty, "plain")
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)  # a writer that had to wait would fail
-    with studies_room._reading(empty) as reader, reader._read() as connection:
+    with studies_room._reading(empty) as reader, reader.reading() as connection:
         rows = connection.exec_driver_sql("SELECT id FROM trial")
         rows.fetchone()
         with Store(empty) as writer:

@@ -205,7 +205,7 @@ def test_what_the_limits_still_allow():
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match="Quote it"):
+    with pytest.raises(ValueError, match="Quote it"):
         inspect.unwrap(parse)(3)
     with pytest.raises(ValueError, match="Give 1 or more, or None"):
         parse("x0", 0)

@@ -113,7 +113,7 @@ def test_refuses_what_it_cannot_transform(a, backend, advice):
 
 
 def test_refuses_jax_arrays_in_numpy():
-    with pytest.raises(TypeError, match=r"Convert it with numpy\.asarray"):
+    with pytest.raises(ValueError, match=r"Convert it with numpy\.asarray"):
         fwht(jnp.zeros(4), "numpy")
 
 

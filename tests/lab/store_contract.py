@@ -12,8 +12,10 @@ import pytest
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from genscope.lab import Record, Store, Trial, leases, schema
+from genscope.lab import Record, Store, Trial, leases, read, schema, select
+from genscope.lab.manifest import manifest
 from genscope.lab.study import canonical
+from tests.lab import toys
 
 
 def trials(count, *, study="s", revision=1, **point):
@@ -322,19 +324,40 @@ class StoreContract:
                 Store(url, read_only=read_only)
 
     def test_a_store_of_version_1_is_read_as_it_is_and_migrated_when_written(self, url):
+        study, wide = toys.fixed, select(toys.fixed, where={"size": [1]}, seeds=9)
+        quick = select(study, "quick")
         with Store(url) as store:
             store.add(records(trials(3)))
+            store.add(records([trial for point in quick.points for trial in quick.trials(point, quick.seeds)]))
+            store.put_manifest(study.name, study.revision, manifest(study))
         fresh = indices(url)
         old = "CREATE INDEX trial_study ON trial (study, revision)"
-        sql(url, "DROP INDEX trial_status", "DROP INDEX trial_point", old)
+        sql(url, "DROP INDEX trial_status", "DROP INDEX trial_point", "DROP TABLE selection", old)
         set_version(url, 1)
         with Store(url, read_only=True) as store:
             assert len(store.done("s")) == store.frame("s").height == 3
+            assert [each.id for each in store.selections(study.name)] == [quick.id]
         assert list(indices(url)) == ["trial_study"]
         side_by_side(lambda url: Store(url).close(), url, url, url)  # who comes later finds it done
         assert indices(url) == fresh
         with Store(url) as store:
             assert store.frame("s").height == 3
+            assert [each.command for each in store.selections(study.name)] == [quick.command]
+            assert [each.title for each in store.selections("s")] == ["all stored trials"]  # it has no manifest
+            store.put_selection(wide)
+            assert [each.id for each in store.selections(study.name)] == [quick.id, wide.id]
+
+    def test_trials_beside_the_budgets_of_an_older_store_are_a_selection_too(self, url):
+        study = toys.fixed
+        part = select(study, where={"size": [1]})
+        with Store(url) as store:
+            store.add(records([trial for point in part.points for trial in part.trials(point, part.seeds)]))
+            store.put_manifest(study.name, study.revision, manifest(study))
+        sql(url, "DROP TABLE selection")
+        set_version(url, 2)
+        with Store(url) as store:
+            assert [each.title for each in store.selections(study.name)] == ["budget quick", "all stored trials"]
+            assert read(store, store.selections(study.name)[-1]).frame.height == 10
 
     def test_an_older_store_is_migrated_step_by_step(self, url, monkeypatch):
         with Store(url) as store:
@@ -362,7 +385,7 @@ class StoreContract:
 
     def test_a_reader_sees_one_moment_and_blocks_nobody(self, url, store):
         store.add(records(trials(1)))
-        with Store(url, read_only=True) as reader, reader._read() as connection:
+        with Store(url, read_only=True) as reader, reader.reading() as connection:
             before = connection.exec_driver_sql("SELECT count(*) FROM trial").scalar()
             store.add(records(trials(5)))
             assert before == connection.exec_driver_sql("SELECT count(*) FROM trial").scalar() == 1
@@ -387,6 +410,7 @@ class StoreContract:
         store.add(records(trials(4)))
         store.put_manifest("s", 1, {"title": "copied"})
         store.put_verdict("A1", "quick", {"verdict": "holds"})
+        store.put_selection(select(toys.fixed.replace(name="s")))
         with Store(f"sqlite:///{tmp_path}/copy.db") as target:
             target.add([Record(trial, {"loss": -1.0}) for trial in trials(1)])
             for _ in range(2):
@@ -395,6 +419,7 @@ class StoreContract:
                 assert frame["loss"].to_list() == [-1.0, 1 / 3, 2 / 3, 1.0]
                 assert target.verdicts(history=True) == store.verdicts(history=True)
                 assert target.manifests() == store.manifests()
+                assert target.selections("s") == store.selections("s") == [select(toys.fixed.replace(name="s"))]
             target.put_manifest("s", 1, {"title": "newer"})
             store.copy_to(target)
             assert target.manifests() == {"s": {"title": "newer"}}

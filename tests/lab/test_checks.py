@@ -1,7 +1,7 @@
 import pytest
 
 from genscope.lab import Study, grid
-from genscope.lab.design import MOST_TRIALS, parse_where, select
+from genscope.lab.selection import MOST_TRIALS, parse_where, select
 from genscope.lab.study import within
 
 

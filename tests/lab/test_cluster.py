@@ -6,14 +6,14 @@ import ipaddress
 import json
 from concurrent.futures import CancelledError
 
-import dask
+import dask.config
 import distributed
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from genscope.lab import Cluster, Store, cluster, orders, run
+from genscope.lab import Cluster, Store, cluster, protocol, run, select
 from tests.lab import hazards, toys
 
 HERE = {
@@ -37,10 +37,10 @@ def refused_clients_end_here():
 def address():
     """A scheduler with one Dask worker of two threads; afterwards the processes that computed are ended."""
     with distributed.LocalCluster(**HERE, protocol="tcp") as local:
-        yield local.scheduler_address
+        yield local.scheduler_address  # pyright: ignore[reportAttributeAccessIssue]  # not asynchronous
     for worker in cluster._idle:
         worker.close()
-        worker.bury()
+        worker.wait_for_end()
     cluster._idle.clear()
 
 
@@ -64,7 +64,7 @@ def test_a_cluster_computes_what_threads_compute(study, address, store, tmp_path
 
 def test_what_goes_wrong_is_stored_and_the_study_goes_on(address, store):
     with Cluster(address, time_limit=5.0) as pool:
-        summary = run(hazards.study, store=store, pool=pool, seed=0)
+        summary = run(hazards.study, select(hazards.study, seed=0), store=store, pool=pool)
     assert (summary.computed, summary.failed) == (5, 3)
     frame = store.frame("hazards")
     assert frame["kind"].to_list() == ["diverges", "fills", "good", "hangs", "raises"]
@@ -73,7 +73,7 @@ def test_what_goes_wrong_is_stored_and_the_study_goes_on(address, store):
 
 
 def test_a_worker_with_another_genscope_refuses(address, store, monkeypatch):
-    monkeypatch.setattr(orders, "VERSION", "0.0.1")
+    monkeypatch.setattr(protocol, "VERSION", "0.0.1")
     with Cluster(address) as pool, pytest.raises(ValueError, match="Install the same version on every machine"):
         run(toys.fixed, store=store, pool=pool)
     assert store.done("toy-fixed") == set()
@@ -122,10 +122,10 @@ def test_a_cluster_behind_tls_serves_those_with_its_certificate(tmp_path, store,
     with dask.config.set({"distributed.comm.timeouts.connect": "3s", **settings(*ours)}):
         security = distributed.Security(require_encryption=True)
         with distributed.LocalCluster(**HERE, protocol="tls", security=security) as local:
-            guarded = local.scheduler_address
+            guarded = local.scheduler_address  # pyright: ignore[reportAttributeAccessIssue]  # not asynchronous
             assert guarded.startswith("tls://127.0.0.1:")
             with Cluster(guarded) as pool:
-                assert run(toys.fixed, store=store, pool=pool, budget="quick").computed == 2
+                assert run(toys.fixed, select(toys.fixed, "quick"), store=store, pool=pool).computed == 2
             with dask.config.set(settings(*others)), pytest.raises(ValueError, match="no Dask scheduler answers"):
                 Cluster(guarded)
             plain = guarded.replace("tls", "tcp")
@@ -160,7 +160,7 @@ def pool(address):
 def test_a_batch_that_fells_its_workers_has_failed(pool):
     batch = toys.fixed.trials({"size": 1, "kind": "a"}, range(2))
     felled = distributed.KilledWorker("task", type("State", (), {"address": "tcp://there"})(), 3)
-    records = orders.records(batch, pool._failed(felled, batch))
+    records = protocol.records(batch, pool._failed(felled, batch))
     assert [record.status for record in records] == ["failed"] * 2
     assert "4 different workers" in records[0].error
 
@@ -171,7 +171,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_and_says_what_to_do(pool):
 
 
 def test_workers_without_genscope_are_told_apart(pool):
-    with pytest.raises(ValueError, match=rf"genscope {orders.VERSION}. Install these on every machine"):
+    with pytest.raises(ValueError, match=rf"genscope {protocol.VERSION}. Install these on every machine"):
         pool._failed(ModuleNotFoundError("No module named 'genscope'"), [])
 
 
@@ -180,7 +180,7 @@ def test_the_store_is_no_business_of_the_workers(pool, monkeypatch, tmp_path):
     submit = pool._client.submit
     monkeypatch.setattr(pool._client, "submit", lambda *task, **how: sent.append(task) or submit(*task, **how))
     with Store(f"sqlite:///{tmp_path}/{SECRET}.db") as store:
-        run(toys.fixed, store=store, pool=pool, budget="quick")
+        run(toys.fixed, select(toys.fixed, "quick"), store=store, pool=pool)
     [(function, order, limit)] = sent
     assert function is cluster.compute
     assert limit is None

@@ -1,11 +1,12 @@
 import pytest
 
-from genscope.lab import Plan, Study, Trial, design, grid, parse_where
+from genscope.lab import Plan, Study, Trial, design, grid, select
+from genscope.lab.selection import describe, parse_where
 from tests.lab import toys
 
 
 def chosen(study, budget="standard", **options):
-    return [dict(point) for point in design.select(study, budget, **options).points]
+    return [dict(point) for point in select(study, budget, **options).points]
 
 
 mixed = Study(
@@ -19,11 +20,11 @@ mixed = Study(
 
 
 def test_a_plan_as_it_is():
-    selection = design.select(toys.fixed, "standard")
+    selection = select(toys.fixed, "standard")
     assert selection.points == toys.fixed.points
     assert selection.seeds == range(5)
     assert selection.search is None
-    assert design.select(toys.fixed, "quick").seeds == range(2)
+    assert select(toys.fixed, "quick").seeds == range(2)
 
 
 def test_values_of_the_plan_choose_points():
@@ -54,16 +55,16 @@ def test_points_are_not_repeated():
 
 
 def test_seeds():
-    assert design.select(mixed, "paper", seeds=3).seeds == range(3)
-    assert design.select(mixed, "paper", seed=7).seeds == range(7, 8)
+    assert select(mixed, "paper", seeds=3).seeds == range(3)
+    assert select(mixed, "paper", seed=7).seeds == range(7, 8)
 
 
 def test_values_on_the_searched_axis_turn_the_search_off():
-    selection = design.select(toys.search, "standard", where={"sample_size": [50, 60]}, seeds=3)
+    selection = select(toys.search, "standard", where={"sample_size": [50, 60]}, seeds=3)
     assert selection.search is None
     assert selection.points == grid(context_length=[3, 8], sample_size=[50, 60])
     assert selection.seeds == range(3)
-    assert design.select(toys.search, "standard", where={"context_length": [3]}).search == toys.search.search
+    assert select(toys.search, "standard", where={"context_length": [3]}).search == toys.search.search
 
 
 @pytest.mark.parametrize(
@@ -85,22 +86,22 @@ def test_values_on_the_searched_axis_turn_the_search_off():
 )
 def test_requests_that_make_no_sense(options, message):
     with pytest.raises(ValueError, match=message):
-        design.select(mixed, "standard", **options)
+        select(mixed, "standard", **options)
 
 
 def test_more_requests_that_make_no_sense():
     with pytest.raises(ValueError, match="budgets are quick, standard, paper"):
-        design.select(mixed, "huge")
+        select(mixed, "huge")
     for options in ({"seeds": 3}, {"seed": 3}):
         with pytest.raises(ValueError, match="Fix sample_size to some values as well"):
-            design.select(toys.search, "standard", **options)
+            select(toys.search, "standard", **options)
     with pytest.raises(ValueError, match=r"sample_size=0.5: its values are any numbers of type int"):
-        design.select(toys.search, "standard", where={"sample_size": [0.5]})
+        select(toys.search, "standard", where={"sample_size": [0.5]})
     with pytest.raises(ValueError, match=r"'seed'.*Choose another name"):
-        design.select(mixed.replace(points=grid(seed=[1])), "standard")
+        select(mixed.replace(points=grid(seed=[1])), "standard")
     lacking = mixed.replace(points=grid(rate=[0.1]))
     with pytest.raises(ValueError, match="Choose another budget"):
-        design.select(lacking, "standard", where={"size": [1]})
+        select(lacking, "standard", where={"size": [1]})
 
 
 def test_parsing_where():
@@ -150,7 +151,7 @@ def walk_through(outcomes):
         ends = {trial.id: outcomes(trial.point["sample_size"], trial.seed) for trial in trials}
         return {name: None if end is None else {"solved": end} for name, end in ends.items()}
 
-    generator = design.rounds(study, design.select(study, "standard"), point, results)
+    generator = design.rounds(select(study, "standard"), point, results)
     while True:
         try:
             trials = next(generator)
@@ -196,5 +197,5 @@ def test_an_outcome_is_a_truth_value(outcome):
 
 
 def test_the_empty_point_has_a_name():
-    assert design.describe({}) == "the only point"
-    assert design.describe({"size": 1, "kind": "a"}) == "size=1 kind=a"
+    assert describe({}) == "the only point"
+    assert describe({"size": 1, "kind": "a"}) == "size=1 kind=a"

@@ -81,7 +81,7 @@ def test_a_curve_needs_as_many_x_as_y():
 def test_a_line_needs_a_reduction():
     line = object.__new__(Line)  # past the type checker of the tests, which users do not have
     line.__dict__.update(FIGURES[1].__dict__, y="gap")
-    with pytest.raises(TypeError, match=r"got y='gap'.*Write y=Mean\('value'\)"):
+    with pytest.raises(ValueError, match=r"got y='gap'.*Write y=Mean\('value'\)"):
         line.__post_init__()
 
 

@@ -84,7 +84,7 @@ def undisturbed(tmp_path_factory):
         if study.name not in known:
             url = f"sqlite:///{tmp_path_factory.mktemp('undisturbed')}/store.db"
             with Store(url) as store:
-                assert run(study, store=store, threads=1).failed == 0
+                assert run(study, store=store).failed == 0
             known[study.name] = stored(url, study)
         return known[study.name]
 
@@ -130,7 +130,7 @@ names = pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def finish_here(study, url):
     """The same in this process, which takes a second less to start."""
     with Store(url) as store:
-        return run(study, store=store, threads=2).computed
+        return toys.run_on_threads(2, study, store=store).computed
 
 
 @pytest.mark.parametrize(
@@ -247,6 +247,6 @@ def test_a_signal_inside_a_transaction_lets_it_end(url, number, monkeypatch):
 
     monkeypatch.setattr(lease_rows, "take", interrupted)
     with Store(url) as store, pytest.raises((KeyboardInterrupt, SystemExit)):
-        run(toys.slow, store=store, threads=1)
+        run(toys.slow, store=store)
     assert taken
     assert leases(url) == 0

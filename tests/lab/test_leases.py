@@ -7,7 +7,7 @@ from tests.lab import toys
 
 
 def held(store):
-    with store._read() as connection:
+    with store.reading() as connection:
         return connection.execute(sa.select(LEASE)).all()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genscope.lab import Processes, Store, orders, processes, run
+from genscope.lab import Processes, Store, processes, protocol, run, select
 from genscope.lab.design import batches
 from genscope.lab.processes import Worker
 from tests.lab import hazards, toys
@@ -33,11 +33,11 @@ def pretended(tmp_path, monkeypatch):
     worker = Worker()
     yield worker, lambda kind: (tmp_path / kind).stat().st_size
     worker.close()
-    worker.bury()
+    worker.wait_for_end()
 
 
 def order(*kinds, **changes):
-    return orders.heading(hazards.study) | {"trials": [[{"kind": kind}, 0] for kind in kinds]} | changes
+    return protocol.heading(hazards.study) | {"trials": [[{"kind": kind}, 0] for kind in kinds]} | changes
 
 
 def told(answer):
@@ -138,14 +138,19 @@ def test_processes_compute_what_threads_compute(study, pool, tmp_path):
 def test_what_goes_wrong_is_stored_and_the_study_goes_on(url):
     study = hazards.study
     with Store(url) as store, Processes(1, time_limit=20.0) as pool:
-        summary = run(study, store=store, pool=pool, where={"kind": ["raises", "good", "fills", "diverges"]})
+        summary = run(
+            study, select(study, where={"kind": ["raises", "good", "fills", "diverges"]}), store=store, pool=pool
+        )
         assert (summary.computed, summary.failed) == (8, 4)
         frame = store.frame(study.name)
         assert frame["status"].to_list() == ["ok"] * 2 + ["failed"] * 2 + ["ok"] * 2 + ["failed"] * 2
         assert "MemoryError" in frame["error"][2]
         assert "RuntimeError: a trial fell over" in frame["error"][6]
         assert repr(frame["number"].to_list()) == "[nan, nan, None, None, 0.5, 0.5, None, None]"
-        assert run(study, store=store, pool=pool, where={"kind": ["raises"]}, retry_failed=True).computed == 2
+        assert (
+            run(study, select(study, where={"kind": ["raises"]}), store=store, pool=pool, retry_failed=True).computed
+            == 2
+        )
 
 
 # Requests that make no sense
@@ -165,9 +170,9 @@ def test_a_pool_inside_a_worker_is_refused(monkeypatch):
         Processes(1)
 
 
-def test_either_threads_or_a_pool(url, pool):
-    with Store(url) as store, pytest.raises(ValueError, match="Leave the threads out"):
-        run(toys.fixed, store=store, threads=1, pool=pool)
+def test_either_workers_or_a_pool(url, pool):
+    with Store(url) as store, pytest.raises(ValueError, match="Leave the workers out"):
+        run(toys.fixed, store=store, workers=1, pool=pool)
 
 
 def test_a_study_that_workers_cannot_find_is_refused_before_anything_is_stored(url, pool):

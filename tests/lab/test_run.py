@@ -4,13 +4,14 @@ import threading
 import time
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import polars as pl
 import pytest
 
-from genscope.lab import Plan, Record, Store, Study, grid, preview, run
+from genscope.lab import Plan, Record, Store, Study, grid, preview, run, select
 from genscope.lab.compute import CompileClock, Computer, trial_key
 from genscope.lab.design import batches
 from genscope.random import stream
@@ -67,7 +68,7 @@ def test_keys_differ_by_name_point_and_seed_and_not_by_paired_axes_or_revision()
 
 
 def test_each_trial_is_a_call_with_its_key(store):
-    summary = run(toys.fixed, store=store, threads=2)
+    summary = toys.run_on_threads(2, toys.fixed, store=store)
     assert (summary.trials, summary.computed, summary.failed, summary.stopped) == (30, 30, 0, ())
     frame = store.frame("toy-fixed")
     assert frame.height == 30
@@ -81,7 +82,7 @@ def test_each_trial_is_a_call_with_its_key(store):
 
 
 def test_only_what_is_missing_is_run(store):
-    run(toys.fixed, store=store, where={"size": [1]}, seeds=3)
+    run(toys.fixed, select(toys.fixed, where={"size": [1]}, seeds=3), store=store)
     before = store.frame("toy-fixed")
     assert run(toys.fixed, store=store).computed == 30 - 6
     assert run(toys.fixed, store=store).computed == 0
@@ -90,25 +91,27 @@ def test_only_what_is_missing_is_run(store):
 
 
 def test_a_trial_is_the_same_trial_in_every_budget(store):
-    run(toys.fixed, store=store, budget="quick")
+    run(toys.fixed, select(toys.fixed, "quick"), store=store)
     assert run(toys.fixed, store=store).computed == 28
 
 
 def test_values_do_not_depend_on_threads_order_or_company(make):
     whole, parts, single = make("whole"), make("parts"), make("single")
-    run(toys.fixed, store=whole, threads=2)
+    toys.run_on_threads(2, toys.fixed, store=whole)
     backwards = toys.fixed.replace(points=toys.fixed.points[::-1], batch=3)
-    run(backwards, store=parts, seeds=2, threads=1)
-    run(backwards, store=parts, threads=1)
+    run(backwards, select(backwards, seeds=2), store=parts)
+    run(backwards, store=parts)
     assert rows(parts, toys.fixed).equals(rows(whole, toys.fixed))
-    run(toys.fixed, store=single, where={"size": [2], "kind": ["b"]}, seed=3)
+    run(toys.fixed, select(toys.fixed, where={"size": [2], "kind": ["b"]}, seed=3), store=single)
     expected = rows(whole, toys.fixed).filter(size=2, kind="b", seed=3)
     assert rows(single, toys.fixed).equals(expected)
 
 
 def test_a_new_revision_is_run_anew(store):
-    run(toys.fixed, store=store, budget="quick")
-    assert run(toys.fixed.replace(revision=2), store=store, budget="quick").computed == 2
+    run(toys.fixed, select(toys.fixed, "quick"), store=store)
+    assert (
+        run(toys.fixed.replace(revision=2), select(toys.fixed.replace(revision=2), "quick"), store=store).computed == 2
+    )
     assert store.frame("toy-fixed").height == 2
     assert len(store.done("toy-fixed")) == 4
 
@@ -119,7 +122,11 @@ def test_a_new_revision_is_run_anew(store):
 def test_stacked_runs_agree_with_single_ones(make):
     together, alone = make("together"), make("alone")
     run(toys.stacked, store=together)
-    run(toys.stacked.replace(stacked=False), store=alone, where={"kind": ["one"]})
+    run(
+        toys.stacked.replace(stacked=False),
+        select(toys.stacked.replace(stacked=False), where={"kind": ["one"]}),
+        store=alone,
+    )
     left = rows(together, toys.stacked).filter(kind="one")
     right = rows(alone, toys.stacked)
     assert left["id"].equals(right["id"])
@@ -136,9 +143,9 @@ def test_a_lane_does_not_depend_on_which_others_are_due(make):
     study = toys.stacked.replace(points=grid(steps=[7], kind=["one"]))
     run(study, store=whole)
     for seeds in (1, 3, 5, 6):
-        run(study, store=grown, seeds=seeds)
+        run(study, select(study, seeds=seeds), store=grown)
     assert rows(grown, study).equals(rows(whole, study))
-    run(study, store=single, seed=5)
+    run(study, select(study, seed=5), store=single)
     assert rows(single, study).equals(rows(whole, study).filter(seed=5))
 
 
@@ -149,7 +156,7 @@ def test_a_program_is_compiled_once_per_choice_of_words(store):
         traced.append(point["kind"])
         return toys.walk(key, **point)
 
-    run(toys.stacked.replace(trial=counted), store=store, threads=2)
+    toys.run_on_threads(2, toys.stacked.replace(trial=counted), store=store)
     assert sorted(traced) == ["one", "zero"]
 
 
@@ -182,7 +189,11 @@ def test_compile_time_is_told_apart_and_counted_once(store):
         return {"y": jax.jit(lambda x: inner(x) + inner(2 * x))(jr.uniform(key))}
 
     start = time.perf_counter()
-    run(toys.slow.replace(trial=trial), store=store, where={"size": [1]}, seeds=2, threads=1)
+    run(
+        toys.slow.replace(trial=trial),
+        select(toys.slow.replace(trial=trial), where={"size": [1]}, seeds=2),
+        store=store,
+    )
     elapsed = time.perf_counter() - start
     frame = store.frame("toy-slow")
     assert (frame["compile_seconds"] > 0).all()
@@ -222,7 +233,7 @@ def test_failures_are_stored_and_the_study_goes_on(store):
         return {"loss": math.nan if size == 1 else 0.5}
 
     study = toys.slow.replace(trial=trial)
-    summary = run(study, store=store, seeds=2)
+    summary = run(study, select(study, seeds=2), store=store)
     assert (summary.computed, summary.failed) == (6, 2)
     frame = store.frame(study.name)
     assert frame["status"].to_list() == ["ok", "ok", "failed", "failed", "ok", "ok"]
@@ -230,12 +241,12 @@ def test_failures_are_stored_and_the_study_goes_on(store):
     assert "ArithmeticError: lost my \\0 way \\ud800" in frame["error"][2]
     assert "def trial" not in frame["error"][2]
     assert "raise ArithmeticError" in frame["error"][2]
-    assert run(study, store=store, seeds=2).computed == 0
+    assert run(study, select(study, seeds=2), store=store).computed == 0
 
     mended = study.replace(trial=lambda key, size: {"loss": 0.25})
-    assert run(mended, store=store, seeds=2, retry_failed=True, where={"size": [1, 3]}).computed == 0
-    assert run(mended, store=store, seed=1, retry_failed=True).computed == 1
-    assert run(mended, store=store, seeds=2, retry_failed=True).computed == 1
+    assert run(mended, select(mended, where={"size": [1, 3]}, seeds=2), store=store, retry_failed=True).computed == 0
+    assert run(mended, select(mended, seed=1), store=store, retry_failed=True).computed == 1
+    assert run(mended, select(mended, seeds=2), store=store, retry_failed=True).computed == 1
     assert repr(store.frame(study.name)["loss"].to_list()) == "[nan, nan, 0.25, 0.25, 0.5, 0.5]"
 
 
@@ -251,7 +262,7 @@ def test_failures_are_stored_and_the_study_goes_on(store):
 @pytest.mark.parametrize("stacked", [False, True])
 def test_results_that_cannot_be_stored_fail(store, result, message, stacked):
     study = toys.slow.replace(trial=lambda key, size: result, stacked=stacked)
-    assert run(study, store=store, where={"size": [1]}, seeds=2).failed == 2
+    assert run(study, select(study, where={"size": [1]}, seeds=2), store=store).failed == 2
     errors = store.frame(study.name)["error"]
     assert all(message in error for error in errors)
 
@@ -261,7 +272,7 @@ def test_a_stacked_batch_fails_as_one(store):
         raise ArithmeticError("no")
 
     study = toys.slow.replace(trial=trial, stacked=True)
-    assert run(study, store=store, seeds=6).failed == 18
+    assert run(study, select(study, seeds=6), store=store).failed == 18
     assert store.counts() == {"toy-slow": {"ok": 0, "failed": 18}}
 
 
@@ -306,19 +317,19 @@ def search_by_hand(study, point):
 
 def test_a_search_runs_the_trials_that_its_rounds_ask_for(make):
     store, again = make("once"), make("parts")
-    summary = run(toys.search, store=store, threads=2)
+    summary = toys.run_on_threads(2, toys.search, store=store)
     expected = [row for point in toys.search.points for row in search_by_hand(toys.search, point)]
     found = store.frame("toy-search").select("context_length", "sample_size", "seed", "solved").rows()
     assert sorted(found) == sorted(expected)
     assert summary.trials == summary.computed == len(expected)
     assert run(toys.search, store=store).computed == 0
-    run(toys.search, store=again, where={"context_length": [8]}, threads=1)
-    run(toys.search, store=again, threads=1)
+    run(toys.search, select(toys.search, where={"context_length": [8]}), store=again)
+    run(toys.search, store=again)
     assert rows(again, toys.search).equals(rows(store, toys.search))
 
 
 def test_a_fixed_grid_instead_of_a_search(store):
-    run(toys.search, store=store, where={"sample_size": [5, 50], "context_length": [4]}, seeds=3)
+    run(toys.search, select(toys.search, where={"sample_size": [5, 50], "context_length": [4]}, seeds=3), store=store)
     frame = store.frame("toy-search")
     assert frame.select("context_length", "sample_size", "seed").rows() == [
         (4, size, seed) for size in (5, 50) for seed in range(3)
@@ -352,7 +363,7 @@ def test_a_run_waits_for_batches_that_others_hold(make):
     groups = [batch for point in study.points for batch in batches(study.trials(point, range(5)), 4)]
     finished, abandoned = theirs.lease(groups[:1]), theirs.lease(groups[2:3])
     summaries = []
-    thread = threading.Thread(target=lambda: summaries.append(run(study, store=mine, threads=1)))
+    thread = threading.Thread(target=lambda: summaries.append(run(study, store=mine)))
     thread.start()
     deadline = time.monotonic() + 120
     while len(mine.done(study.name)) < 2 and time.monotonic() < deadline:
@@ -378,7 +389,7 @@ def test_leases_are_renewed_while_a_trial_runs(make):
         return {"x": over.wait(120)}
 
     study = toys.slow.replace(trial=trial, batch=1)
-    thread = threading.Thread(target=lambda: run(study, store=mine, where={"size": [1]}, seeds=1))
+    thread = threading.Thread(target=lambda: run(study, select(study, where={"size": [1]}, seeds=1), store=mine))
     thread.start()
     [group] = batches(study.trials({"size": 1}, [0]), 1)
     try:
@@ -394,7 +405,7 @@ def test_leases_are_renewed_while_a_trial_runs(make):
 
 
 def test_progress_goes_from_what_is_stored_to_the_end(store):
-    run(toys.fixed, store=store, where={"size": [1]})
+    run(toys.fixed, select(toys.fixed, where={"size": [1]}), store=store)
     told = []
     caller = threading.get_ident()
 
@@ -422,36 +433,36 @@ def test_progress_of_a_search_is_not_exact_before_its_end(store):
 
 
 def test_a_look_ahead(store):
-    assert preview(toys.fixed, store=None).trials == 30
-    first = preview(toys.fixed, store=store, threads=2)
+    assert preview(None, select(toys.fixed)).trials == 30
+    first = preview(store, select(toys.fixed), workers=2)
     assert (first.points, first.trials, first.stored, first.exact, first.seconds) == (6, 30, 0, True, None)
     assert first.most == 30
     said = toys.fixed.replace(trial_cost=4.0)  # the study's word counts until a trial is stored
     for known in (None, store):
-        guess = preview(said, store=known, threads=2)
+        guess = preview(known, select(said), workers=2)
         assert (guess.seconds, guess.measured) == (30 * 4 / 2, False)
     for size, seconds in ((1, 10.0), (2, 30.0)):
         trials = toys.fixed.trials({"size": size, "kind": "a"}, range(2))
         store.add([Record(trial, {}, seconds=seconds) for trial in trials])
-    later = preview(toys.fixed, store=store, threads=2)
+    later = preview(store, select(toys.fixed), workers=2)
     assert later.stored == 4
     # Three missing at 10 s and three at 30 s where the point is known, twenty at the mean of 20 s; on two threads.
-    assert later.seconds == preview(said, store=store, threads=2).seconds == (3 * 10 + 3 * 30 + 20 * 20) / 2
+    assert later.seconds == preview(store, select(said), workers=2).seconds == (3 * 10 + 3 * 30 + 20 * 20) / 2
     assert later.measured
-    assert preview(toys.fixed, store=store, budget="quick").stored == 2
+    assert preview(store, select(toys.fixed, "quick")).stored == 2
     assert not store.manifests()
 
 
 def test_a_look_ahead_at_a_search(store):
-    assert preview(toys.search, store=None).trials == 24
-    first = preview(toys.search, store=store)
+    assert preview(None, select(toys.search)).trials == 24
+    first = preview(store, select(toys.search))
     assert (first.points, first.trials, first.most, first.exact) == (2, 24, 80, False)
-    run(toys.search, store=store, where={"context_length": [3]})
-    half = preview(toys.search, store=store)
+    run(toys.search, select(toys.search, where={"context_length": [3]}), store=store)
+    half = preview(store, select(toys.search))
     assert not half.exact
     assert half.most == len(store.done("toy-search")) + 40
     run(toys.search, store=store)
-    last = preview(toys.search, store=store)
+    last = preview(store, select(toys.search))
     assert last.exact
     assert last.trials == last.stored == last.most == len(store.done("toy-search"))
     assert last.seconds == 0
@@ -461,7 +472,7 @@ def test_a_study_without_axes(store):
     study = Study(name="one", title="", source="", trial=lambda key: {"x": jr.uniform(key)}, points=[{}], seeds=3)
     assert run(study, store=store).computed == 3
     assert store.frame("one").columns[:2] == ["seed", "x"]
-    assert preview(study, store=store, seeds=5, threads=1).seconds > 0
+    assert preview(store, select(study, seeds=5)).seconds > 0
 
 
 def test_the_manifest_is_there_before_the_first_trial(store):
@@ -475,7 +486,7 @@ def test_the_manifest_is_there_before_the_first_trial(store):
 
     study = toys.slow.replace(trial=trial, budgets={"quick": Plan(grid(size=[1]), seeds=2, search=None)})
     object.__setattr__(study, "figures", [Figure()])
-    run(study, store=store, budget="quick", threads=1)
+    run(study, select(study, "quick"), store=store)
     assert store.frame(study.name)["manifests"].to_list() == [1, 1]
     told = store.manifests()["toy-slow"]
     assert told["trial"] == "What it measures."
@@ -486,15 +497,16 @@ def test_the_manifest_is_there_before_the_first_trial(store):
 
 
 def test_provenance_names_commit_versions_and_machine(store):
-    run(toys.fixed, store=store, budget="quick")
+    run(toys.fixed, select(toys.fixed, "quick"), store=store)
     [facts] = store.provenances("toy-fixed").values()
     assert facts["libraries"]["jax"] == jax.__version__
     assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert facts["device"].startswith("cpu")
     assert facts["study"]["file"] == "toys.py"
+    assert facts["threads"] == {"xla": 1, "blas": 1}
     assert set(facts["genscope"] or {"commit", "dirty"}) == {"commit", "dirty"}
 
 
 def test_threads_are_at_least_one(store):
     with pytest.raises(ValueError, match="Give 1 or more"):
-        run(toys.fixed, store=store, threads=0)
+        toys.run_on_threads(0, toys.fixed, store=store)

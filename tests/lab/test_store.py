@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import traceback
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_store_is_made_in_the_current_directory_and_stays_there(tmp_path, monk
         ("mysql://user@host/name", "Use sqlite:///"),
         ("nonsense://user@host/name", "Use sqlite:///|cannot be read"),
         ("postgresql://user:secret@host:port/name", "Check the port"),
-        ("postgresql+pg8000://user:secret@host/name", "genscope\\[postgres\\]"),
+        ("postgresql+pg8000://user:secret@host/name", "Write postgresql\\+psycopg://"),
     ],
 )
 def test_bad_urls(url, advice):
@@ -72,12 +73,60 @@ def test_bad_urls(url, advice):
     assert "secret" not in str(caught.value)
 
 
-def test_the_password_is_hidden():
-    parts = database.parse("postgresql://user:secret@host/name")
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("postgresql://me:sesame@{}/name", "me:***@{}/name"),
+        ("postgresql+psycopg://me:p%40%3Asesame%2F@{}/name", "me:***@{}/name"),
+        ("postgresql://:sesame@{}/name", ":***@{}/name"),
+        ("postgresql://{}/name?password=sesame&user=me", "{}/name?password=HIDDEN&user=me"),
+        ("postgresql://{}/name?%70ass%77ord=%73esame", "{}/name?password=HIDDEN"),
+        ("postgresql://{}/name?password=sesame&password=sesame2", "{}/name?password=HIDDEN"),
+        ("postgresql://me:sesame@{}/name?password=sesame", "me:***@{}/name?password=HIDDEN"),
+        ("postgresql://{}/name?sslpassword=sesame&sslmode=prefer", "{}/name?sslmode=prefer&sslpassword=HIDDEN"),
+        ("postgresql://{}/name?passfile=/sesame", "{}/name?passfile=HIDDEN"),
+        ("postgresql://{}/name?options=-c%20a.b%3Dsesame", "{}/name?options=HIDDEN"),
+        ("postgresql:///?service=lab&sslkey=sesame&password=sesame", "/?password=HIDDEN&service=lab&sslkey=HIDDEN"),
+        ("postgresql://{}/name?PASSWORD=sesame", "{}/name?PASSWORD=HIDDEN"),
+        ("postgresql://{}/name?passwort=sesame", "{}/name?passwort=HIDDEN"),
+    ],
+)
+def test_a_url_is_written_without_its_secrets(url, written):
+    """By hand, in the message of a server that is not there, and in no form by SQLAlchemy."""
+    url, written = url.format("127.0.0.1:1"), f"postgresql+psycopg://{written.format('127.0.0.1:1')}"
+    parts = database.parse(url)
     assert parts.drivername == "postgresql+psycopg"
+    assert "sesame" in parts.render_as_string(hide_password=False)
+    assert database.shown(parts) == written
     with pytest.raises((ValueError, ConnectionError)) as caught:
-        Store("postgresql://user:secret@127.0.0.1:1/name")
-    assert "secret" not in str(caught.value)
+        Store(url)
+    assert written in str(caught.value)
+    assert "sesame" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "host=127.0.0.1 password=sesame",
+        "postgresql:127.0.0.1?password=sesame",
+        "me:sesame@postgresql://host/name",
+        "postgresql://me:sesame@host:port/name",
+        "postgresql://me:p@sesame@host/name",
+        "sqlite://me:sesame@host",
+        "sqlite://me:sesame@host/file.db",
+        "sqlite:///file.db?password=sesame",
+        "mysql://me:sesame@host/name",
+    ],
+)
+def test_an_address_that_is_refused_is_not_repeated_with_its_secrets(url):
+    with pytest.raises(ValueError, match="Store got") as caught:
+        Store(url)
+    assert "sesame" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_option_that_postgresql_does_not_know_is_refused():
+    with pytest.raises(ValueError, match=r'invalid connection option "passwort".*Correct its name'):
+        Store("postgresql://127.0.0.1:1/name?passwort=x")
 
 
 def test_paths_that_cannot_be_stores(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy.event
 
-from genscope.lab import Record, Store, Study, grid, run
+from genscope.lab import Record, Store, Study, grid, run, select
 from tests.lab import toys
 from tests.lab.store_contract import records, sql, trials
 
@@ -38,8 +38,8 @@ WRITER = """
 def start(code, *arguments):
     """Start Python code as a process."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, **pipes, text=True, cwd=ROOT)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
 
 
 def write_and_read(url, seconds, processes=4):
@@ -87,7 +87,7 @@ def test_a_run_on_a_full_disk_ends_and_goes_on(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     study = toys.fixed.replace(seeds=60)
     with Store(url) as store:
-        run(study, store=store, seeds=1)
+        run(study, select(study, seeds=1), store=store)
         [[pages]] = sql(url, "PRAGMA page_count")
 
         def limit(connection, _):

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from genscope.lab import Record, Store, database, leases, run
+from genscope.lab import Record, Store, database, leases
 from tests.lab import toys
 from tests.lab.store_contract import records, side_by_side, sql, trials
 from tests.postgres import PASSWORD
@@ -23,7 +23,7 @@ def rows(url):
 def undisturbed(tmp_path_factory):
     url = f"sqlite:///{tmp_path_factory.mktemp('undisturbed')}/store.db"
     with Store(url) as store:
-        run(toys.slow, store=store, threads=2)
+        toys.run_on_threads(2, toys.slow, store=store)
     return rows(url)
 
 
@@ -31,7 +31,7 @@ def test_a_run_outlives_a_restart_and_lost_connections(postgresql, postgresql_ur
     """Seven times all connections are cut, and once the server itself goes down as in a power cut."""
     seen = queue.Queue()
     with Store(postgresql_url) as store, ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run, toys.slow, store=store, threads=2, progress=lambda now: seen.put(now.done))
+        running = pool.submit(toys.run_on_threads, 2, toys.slow, store=store, progress=lambda now: seen.put(now.done))
         for strike in range(1, 9):
             while seen.get(timeout=60) < 10 * strike:
                 assert not running.done()

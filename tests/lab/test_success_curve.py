@@ -25,7 +25,8 @@ def dense(counts, sizes=260, slopes=70, bends=40):
     """
     low, high = math.log(LOWEST) - success_curve.REACH, math.log(HIGHEST) + success_curve.REACH
     theta = low + (np.arange(sizes) + 0.5) / sizes * (high - low)
-    log_slopes = np.linspace(*np.log(success_curve.SLOPES), 2 * slopes + 1)[1::2]
+    least, most = np.log(success_curve.SLOPES)
+    log_slopes = np.linspace(least, most, 2 * slopes + 1)[1::2]
     bend = (np.arange(bends) + 0.5) / bends
     x, won, n = (np.array(of, float) for of in zip(*((math.log(m), k, t) for m, (k, t) in counts.items()), strict=True))
 

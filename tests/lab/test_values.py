@@ -131,7 +131,7 @@ def test_other_values_are_refused(value, advice):
 
 
 def test_a_trial_returns_a_dictionary():
-    with pytest.raises(TypeError, match="Return one, such as"):
+    with pytest.raises(ValueError, match="Return one, such as"):
         values.plain([1.0])  # pyright: ignore[reportArgumentType]
 
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.lab import Plan, Processes, Progress, Store, Study, grid, run, threshold
+from genscope.lab import Plan, Processes, Progress, Store, Study, Summary, estimation, grid, run, threshold
 from genscope.lab.threads import Threads
 
 
@@ -23,7 +23,7 @@ class ToySearch(threshold.Search):
     trials: int = 40
 
 
-_next_round = getattr(threshold, "next_round", None)
+_next_round = getattr(estimation, "next_round", None)
 
 
 def next_round(search: Any, counts: Mapping[int, tuple[int, int]]) -> dict[int, int] | None:
@@ -38,7 +38,7 @@ def next_round(search: Any, counts: Mapping[int, tuple[int, int]]) -> dict[int, 
     return {middle: 2, max(1, 3 * middle // 4): 3}
 
 
-threshold.next_round = next_round
+estimation.next_round = next_round
 
 
 def draw(key: Any, **point: Any) -> dict[str, Any]:
@@ -116,6 +116,12 @@ stacked = Study(
 slow_stacked = stacked.replace(
     name="toy-slow-stacked", trial=slow_walk, points=grid(steps=[1, 7], kind=["zero"]), seeds=24
 )
+
+
+def run_on_threads(number: int, study: Study, **options: Any) -> Summary:
+    with Threads(number) as pool:
+        return run(study, pool=pool, **options)
+
 
 STUDIES = {study.name: study for study in (fixed, slow, search, stacked, slow_stacked)}
 

@@ -28,7 +28,7 @@ def brute(apart, epsilon):
 
 
 def test_the_worked_example_repaired():
-    """egkz22.md, 2.1; at ε = 0.5 the distance is the boundary itself, √(0.3² + 0.4²)."""
+    """At ε = 0.5 the distance is the boundary itself, √(0.3² + 0.4²)."""
     used = distances(np.array([[0.5, 0.7], [0.2, 0.3], [0.6, 0.65]]))
     assert [len(smallest_cover(used, epsilon)) for epsilon in (0.05, 0.2, 0.5)] == [3, 2, 1]
     printed = distances(np.array([[0.5, 0.7], [0.2, 3.0], [0.6, 2.5]]))

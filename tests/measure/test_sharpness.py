@@ -12,6 +12,7 @@ from genscope.constructions.fourier_components import fourier_components
 from genscope.fourier import WalshFunction, cube
 from genscope.measure import gradient_trace, hessian_trace, operator_norm, smoothed_sharpness
 from genscope.measure.sharpness import METHODS
+from genscope.models import BitClassifier, BitTransformer
 from genscope.precision import float64
 from genscope.tasks import Batch
 from genscope.train import cross_entropy, squared
@@ -58,7 +59,7 @@ def dense(model, batch, loss):
             return jax.vmap(eqx.combine(unravel(vector), rest))(batch.x).reshape(-1)
 
         def risk(predictions):
-            return loss(predictions, batch.y.reshape(-1), jnp.ones_like(predictions))
+            return loss(predictions, batch.y.reshape(-1)).mean()
 
         def both(vector):
             jacobian = jax.jacrev(outputs)(vector)
@@ -92,12 +93,12 @@ def test_the_exact_trace_is_that_of_the_dense_hessian(plain, chunk):
 def test_the_gauss_newton_trace(outputs, loss):
     model, batch = case(outputs, labels=None if loss is squared else "bits")
     _, newton = dense(model, batch, loss)
-    found = gradient_trace(model, batch, loss=loss, chunk=4)
+    found = gradient_trace(model, batch, loss, chunk=4)
     assert found.mean == pytest.approx(np.trace(newton), rel=1e-12)
     blocks = np.add.reduceat(np.diag(newton), STARTS[outputs])
     assert [each.mean for each in found.groups.values()] == pytest.approx(blocks, rel=1e-12)
     if outputs == 1:
-        nystrom = hessian_trace(model, batch, loss=loss, method="xnystrace", probes=6, key=jr.key(0))
+        nystrom = hessian_trace(model, batch, loss, method="xnystrace", probes=6, key=jr.key(0))
         assert abs(nystrom.mean - found.mean) < 6 * nystrom.sem + 1e-9
 
 
@@ -181,7 +182,7 @@ def test_any_number_type(plain, dtype, offset):
 
 @pytest.mark.slow
 def test_golden_sharpness_of_the_fourier_construction():
-    """sharpness.md 2.8 and 4: G1 by autodiff has trace 431.066452 and largest eigenvalue 311.5 (printed digits)."""
+    """Golden: G1 by autodiff has trace 431.066452 and largest eigenvalue 311.5 (printed digits)."""
     function = WalshFunction(6, ((0, 1), (2, 3)), (0.6, 0.8), basis="phi")
     built = fourier_components(function, variant="full")
     bits = cube.points(6)
@@ -219,3 +220,18 @@ def test_sizes_of_the_others_are_checked_too(plain):
     for sigma, pairs in ((0.0, 4), (float("nan"), 4), (0.1, 1)):
         with pytest.raises(ValueError, match="at least two pairs"):
             smoothed_sharpness(model, batch, sigma=sigma, pairs=pairs, key=jr.key(0))
+
+
+@pytest.mark.parametrize("name", ["classifier", "transformer"])
+def test_networks_with_a_fast_form_are_measured_whatever_its_derivative(name):
+    """The classifier's fast form has a gradient of its own, which has no forward mode; the Transformer's has both."""
+    with float64():
+        if name == "classifier":
+            model = BitClassifier(3, dim=4, heads=2, key=jr.key(1))
+        else:
+            model = BitTransformer(3, embedding=2, hidden=3, key=jr.key(1))
+        x, y = jnp.asarray(cube.points(3)), jnp.asarray(np.random.default_rng(0).normal(size=8))
+    hessian, newton = dense(model, Batch(x, y), squared)
+    assert hessian_trace(model, Batch(x, y), method="exact").mean == pytest.approx(np.trace(hessian))
+    found = hessian_trace(model, Batch(x, y), method="xnystrace", probes=9, key=jr.key(0))  # more than its rank
+    assert found.mean == pytest.approx(np.trace(newton))

@@ -5,17 +5,10 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.models.bit_classifier import (
-    MINGPT,
-    RANGE,
-    TUNED,
-    BitClassifier,
-    indicators,
-    mix_by_example,
-    quotients,
-    sum_rows,
-)
+from genscope.models.bit_classifier import MINGPT, TUNED, BitClassifier
+from genscope.models.bit_classifier_fast import RANGE, indicators, mix_by_example, quotients, sum_rows, table
 from genscope.random import biased_bits, stream
+from tests.chance import assert_mean
 from tests.reference.bit_classifier import forward
 
 KEY = jr.key(7)
@@ -34,21 +27,21 @@ def scrambled(key):
 @eqx.filter_jit
 def sharpened(model, span):
     """The model with its scores stretched until the limits of the widest head are `span` apart."""
-    top, floor = model.table().limits()
+    top, floor = table(model).limits()
     return eqx.tree_at(lambda m: m.w_key, model, model.w_key * (span / (top - floor).max()))
 
 
 @eqx.filter_jit
 def tabulated(model):
     """The table, the limits of its scores, and whether they are narrow."""
-    table = model.table()
-    return table, table.limits(), table.narrow()
+    made = table(model)
+    return made, made.limits(), made.narrow()
 
 
 def test_limits_hold_for_every_example(bits):
-    table, (top, floor), _ = tabulated(scrambled(KEY))
-    scores = np.where(bits[..., None], table.scores[1], table.scores[0])
-    largest = np.maximum(scores.max(axis=1), table.cls_scores)
+    made, (top, floor), _ = tabulated(scrambled(KEY))
+    scores = np.where(bits[..., None], made.scores[1], made.scores[0])
+    largest = np.maximum(scores.max(axis=1), made.cls_scores)
     assert (np.asarray(floor) <= largest).all()
     assert (largest <= np.asarray(top)).all()
 
@@ -65,7 +58,7 @@ def plain(model, bits):
 
 @eqx.filter_jit
 def fast(model, bits):
-    return model.logits(indicators(bits))
+    return model.outputs(bits)
 
 
 @eqx.filter_jit
@@ -118,9 +111,9 @@ def test_presets_set_the_scales_they_name():
         model = BitClassifier(2000, initialisation=preset, key=KEY)
         scales = {"position": preset.embedding, "w_query": preset.query_key, "w_up": preset.other}
         for name, scale in scales.items():
-            weights = np.asarray(getattr(model, name))
-            # standard error of a standard deviation is scale/sqrt(2n); six of them: false alarm 2e-9
-            assert abs(weights.std() - scale) < 6 * scale / np.sqrt(2 * weights.size)
+            weights = np.asarray(getattr(model, name), float).ravel() / scale
+            assert_mean(weights, 0, planted=0.25)
+            assert_mean(weights**2, 1, planted=1.4)
         assert not model.b_up.any()
         assert (model.gain_final == 1).all()
 

@@ -260,7 +260,7 @@ def assembled(heads, readout, kind=Transformer):
     [
         (lambda: Head(np.ones((4, 3)), np.ones((4, 2)), np.ones((4, 3))), r"w_q \(4, 3\), w_k \(4, 2\).* Make the"),
         (lambda: Head(np.ones((4, 3)), np.ones((4, 3)), np.ones((5, 3))), r"w_v \(5, 3\).* is \[d, v\].* Make the"),
-        (lambda: Head(*3 * [np.ones((4, 3))], np.ones((4, 4))), r"w_c \(4, 4\): .* w_c is \[v, e\] or None"),
+        (lambda: Head(*3 * [np.ones((4, 3))], w_c=np.ones((4, 4))), r"w_c \(4, 4\): .* w_c is \[v, e\] or None"),
         (lambda: Head(*3 * [np.ones(4)]), r"w_q \(4,\).* Make the dimensions"),
         (lambda: Head.draw(KEY, dim=4, head_dim=0), "weights of 4 x 0: every dimension is at least 1. Raise"),
         (lambda: head()(np.ones((5, 3)), np.ones(4)), r"\(5, 3\): .* dimension 4, as \[n, 4\]. Give"),

@@ -17,10 +17,10 @@ import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genscope.models import BitClassifier, BitTransformer
+from genscope.models import BitClassifier, BitTransformer, mousavi2025
 from genscope.models.edelman2022 import DeepTransformer, Head, Transformer
 from genscope.models.encoding import Bag, Positional
-from genscope.models.file import load, save
+from genscope.models.file import CLASSES, load, save
 from genscope.precision import float64
 
 KEY = jr.key(1)
@@ -75,6 +75,25 @@ def test_the_header_names_classes_and_sizes(path):
     assert described["heads"]["heads"][0]["w_q"] == {"shape": [5, 2], "dtype": "float32"}
 
 
+def test_a_class_is_saved_under_its_own_name():
+    assert all(name == kind.__name__ for name, kind in CLASSES.items())
+    assert len({kind.__module__ for kind in CLASSES.values()}) == 8  # none took the place of another of its name
+
+
+def test_files_of_version_0_1_are_read(path):
+    """Its name of the theory's Transformer was not that of the class, and is now."""
+    shapes = {"w_qk": (1, 2, 2), "readout.weight": (3, 2), "readout.bias": (3,), "readout.outer": (3,)}
+    tensors = {f"model.{name}": np.full(shape, 0.5, "float32") for name, shape in shapes.items()}
+    described = {name: {"shape": [*shape], "dtype": "float32"} for name, shape in shapes.items()}
+    readout = {name: described.pop(f"readout.{name}") for name in ("weight", "bias", "outer")}
+    entry = {"class": "TokenTransformer", **described, "readout": {"class": "TwoLayer", **readout, "offset": None}}
+    safetensors.numpy.save_file(tensors, path, {"genscope": json.dumps(entry)})
+    model = load(path)
+    assert type(model) is mousavi2025.TokenTransformer
+    save(model, path)
+    assert eqx.tree_equal(load(path), model)
+
+
 def test_a_failed_write_leaves_the_old_file(path, monkeypatch):
     save(models()["scalar"], path)
     before = path.read_bytes()
@@ -93,7 +112,7 @@ def test_a_class_of_others_is_not_written(path):
     class Own(eqx.Module):
         weight: jax.Array
 
-    with pytest.raises(TypeError, match=r"Add yours to the tables of genscope\.models\.file"):
+    with pytest.raises(ValueError, match=r"Add yours to the tables of genscope\.models\.file"):
         save(Own(jnp.ones(2)), path)
     assert not path.exists()
 

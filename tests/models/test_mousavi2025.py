@@ -12,8 +12,7 @@ import pytest
 from genscope.models.mousavi2025 import (
     Affine,
     BidirectionalRNN,
-    SeparateTransformer,
-    Transformer,
+    TokenTransformer,
     TwoLayer,
     project,
 )
@@ -47,33 +46,21 @@ def arrays(layer):
 
 
 def test_transformer_agrees_with_the_twin():
-    z, model = normal(N, D), Transformer(normal(H, D, D, seed=4), readout(H * D))
+    z, model = normal(N, D), TokenTransformer(normal(H, D, D, seed=4), readout(H * D))
     agree(jitted(model, z), twin.full_transformer(np.asarray(z), np.asarray(model.w_qk), arrays(model.readout)))
 
 
 def test_scores_have_the_query_on_the_left_and_no_root():
     # W sends a key (a, b) to its first entry: query (0, 1) scores keys by b only through W = e2 e1^T
     w = jnp.zeros((1, 2, 2)).at[0, 1, 0].set(3.0)
-    model = Transformer(w, TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
+    model = TokenTransformer(w, TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
     attention = model.activations(jnp.array([[1.0, 0.0], [0.0, 1.0]])).attention[0]
     agree(attention[0], [0.5, 0.5])  # <e1, W z> = 0
     agree(attention[1], [np.exp(3) / (1 + np.exp(3)), 1 / (1 + np.exp(3))])
 
 
-def test_full_and_separate_forms_agree():
-    z = normal(N, D)
-    w_q, w_k = normal(H, 3, D, seed=5), normal(H, 3, D, seed=6)
-    full = Transformer(jnp.einsum("hkd,hke->hde", w_q, w_k), readout(H * D))
-    separate = SeparateTransformer(w_q, w_k, full.readout)
-    agree(separate(z), full(z))
-    valued = SeparateTransformer(w_q, w_k, readout(H * 2), normal(H, 2, D, seed=7))
-    assert valued.activations(z).mixture.shape == (N, H * 2)
-    same = SeparateTransformer(w_q, w_k, full.readout, jnp.tile(jnp.eye(D), (H, 1, 1)))
-    agree(same(z), full(z))
-
-
 def test_padding_is_not_seen():
-    z, model = normal(N, D), Transformer(normal(H, D, D, seed=4), readout(H * D))
+    z, model = normal(N, D), TokenTransformer(normal(H, D, D, seed=4), readout(H * D))
     padded = jnp.concatenate([z, normal(2, D, seed=9)])
     real = jnp.arange(N + 2) < N
     agree(model(padded, real)[:N], model(z))
@@ -82,7 +69,9 @@ def test_padding_is_not_seen():
 
 def test_an_output_bias_is_added_once():
     z = normal(N, D)
-    without, with_one = (Transformer(normal(H, D, D), readout(H * D, offset)) for offset in (None, jnp.asarray(0.7)))
+    without, with_one = (
+        TokenTransformer(normal(H, D, D), readout(H * D, offset)) for offset in (None, jnp.asarray(0.7))
+    )
     agree(with_one(z) - without(z), np.full(N, 0.7))
 
 
@@ -102,11 +91,11 @@ def recurrent(radius=1.5):
 @pytest.mark.parametrize("radius", [0.3, 1.5, 100.0])
 def test_recurrent_network_agrees_with_the_twin(radius):
     z, model = normal(N, D), recurrent(radius)
-    plain = [
+    forward, backward, output = [
         [(np.asarray(a.weight), None if a.bias is None else np.asarray(a.bias)) for a in part]
         for part in (model.forward, model.backward, model.output)
     ]
-    agree(jitted(model, z), twin.theory_rnn(np.asarray(z), *plain, radius))
+    agree(jitted(model, z), twin.theory_rnn(np.asarray(z), forward, backward, output, radius))
 
 
 def test_states_exclude_their_token_and_stay_in_the_ball():
@@ -129,7 +118,7 @@ def test_projection_has_a_gradient_at_zero():
 
 def test_one_token():
     z = normal(1, D)
-    model = Transformer(normal(H, D, D), readout(H * D))
+    model = TokenTransformer(normal(H, D, D), readout(H * D))
     agree(model(z)[0], model.readout(jnp.tile(z[0], H)))
     assert recurrent()(z).shape == (1,)
 
@@ -138,8 +127,8 @@ def test_one_token():
     "build",
     [
         lambda: TwoLayer(normal(3, 2), normal(2), normal(3)),
-        lambda: Transformer(normal(2, 3, 4), readout(6)),
-        lambda: Transformer(normal(2, 3, 3), readout(7)),
+        lambda: TokenTransformer(normal(2, 3, 4), readout(6)),
+        lambda: TokenTransformer(normal(2, 3, 3), readout(7)),
         lambda: BidirectionalRNN(net([7, 3], 0), net([6, 3], 0), net([10, 1], 0), 1.0),
         lambda: BidirectionalRNN(net([7, 3], 0), net([7, 3], 0), net([10, 2], 0), 1.0),
         lambda: BidirectionalRNN(net([7, 3], 0), net([7, 3], 0), net([10, 1], 0), 0.0),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genscope.fourier import points
-from genscope.models import file, scalar_attention
+from genscope.models import file, scalar_attention_fast
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.random import stream
 from tests.reference.scalar_attention import forward
@@ -51,9 +51,9 @@ def test_both_forms_are_the_definition(sharpness, positional):
 
 @pytest.mark.parametrize("together", [2, 11])
 def test_the_truth_table_is_the_outputs_of_all_inputs(together, monkeypatch):
-    monkeypatch.setattr(scalar_attention, "_TOGETHER", together)
+    monkeypatch.setattr(scalar_attention_fast, "_TOGETHER", together)
     model = scrambled(1.0, positional=False)
-    found = eqx.filter_jit(lambda model: model.truth_table())(model)
+    found = eqx.filter_jit(scalar_attention_fast.truth_table)(model)
     np.testing.assert_allclose(found, model.outputs(jnp.asarray(BITS)), rtol=1e-4, atol=1e-5)
 
 

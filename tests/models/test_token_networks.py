@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from genscope.models import _drawing
-from genscope.models.token_attention import TokenTransformer, draw_full
+from genscope.models.token_attention import ScaledTokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
 from genscope.models.token_recurrent import KINDS, TokenRecurrent
 from genscope.precision import float64
@@ -46,33 +46,32 @@ def plain_readout(layer):
 @pytest.mark.parametrize("heads", [1, 3])
 def test_scaled_attention_agrees_with_the_twin(heads):
     with float64():
-        model = shaken(TokenTransformer.draw(KEY, dim=D, heads=heads, hidden=7))
+        model = shaken(ScaledTokenTransformer.draw(KEY, dim=D, heads=heads, hidden=7))
         z = normal(B, N, D)
         expected = [
             twin.scaled_transformer(
                 np.asarray(one),
                 *(np.asarray(part) for part in (model.w_in, model.b_in, model.w_out, model.b_out)),
-                plain_readout(model.readout),
+                readout=plain_readout(model.readout),
             )
             for one in z
         ]
-        plain, fast, single = eqx.filter_jit(lambda m: (m.activations(z).output, m.batch(z), m(z[0])))(model)
+        plain, fast = eqx.filter_jit(lambda m: (jax.vmap(m)(z), m.outputs(z)))(model)
         agree(plain, expected)
         agree(fast, expected)
-        agree(single, expected[0])
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_shortcut_has_the_gradient_of_the_definition(heads):
     with float64():
-        model, z = shaken(TokenTransformer.draw(KEY, dim=D, heads=heads, hidden=7)), normal(B, N, D)
+        model, z = shaken(ScaledTokenTransformer.draw(KEY, dim=D, heads=heads, hidden=7)), normal(B, N, D)
         trained, fixed = eqx.partition(model, eqx.is_inexact_array)
         target = normal(B, N, seed=5)
 
         def gradient(outputs):
             return jax.jit(jax.grad(lambda p: jnp.sum((outputs(eqx.combine(p, fixed)) - target) ** 2)))(trained)
 
-        short, long = gradient(lambda m: m.batch(z)), gradient(lambda m: m.activations(z).output)
+        short, long = gradient(lambda m: m.outputs(z)), gradient(lambda m: jax.vmap(m)(z))
         for a, b in zip(jax.tree.leaves(short), jax.tree.leaves(long), strict=True):
             agree(a, b, 1e-9)
 
@@ -87,7 +86,7 @@ def test_recurrent_networks_agree_with_the_twins(kind, include_token):
             [np.asarray(part) for part in (way.w_in, way.b_in, way.w_state, way.b_state)]
             for way in (model.forward, model.backward)
         ]
-        outputs, single = eqx.filter_jit(lambda m: (m.batch(z), m(z[0])))(model)
+        outputs, plain = eqx.filter_jit(lambda m: (m.outputs(z), jax.vmap(m)(z)))(model)
         for one, output in zip(np.asarray(z), outputs, strict=True):
             left, right = twin.both_directions(kind, one, *weights)
             if include_token:
@@ -98,7 +97,7 @@ def test_recurrent_networks_agree_with_the_twins(kind, include_token):
                 rows = np.concatenate([left, right, one], axis=1)
                 expected = [twin.two_layer(row, *plain_readout(model.readout)) for row in rows]
             agree(output, expected)
-        agree(single, outputs[0])
+        agree(plain, outputs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,7 +109,7 @@ def test_recurrent_gradients_are_those_of_finite_differences(kind):
 
         @jax.jit
         def loss(flat):
-            return jnp.sum((back(flat).batch(z) - target) ** 2)
+            return jnp.sum((back(flat).outputs(z) - target) ** 2)
 
         gradient = jax.grad(loss)(flat)
         for direction in np.random.default_rng(0).normal(size=(6, len(flat))):
@@ -125,7 +124,7 @@ def test_feedforward_network_by_hand():
     for layer in model.layers[:-1]:
         x = np.maximum(x @ np.asarray(layer.weight).T + np.asarray(layer.bias), 0)
     expected = x @ np.asarray(model.layers[-1].weight).T + np.asarray(model.layers[-1].bias)
-    agree(model.batch(z), expected, 1e-5)
+    agree(model.outputs(z), expected, 1e-5)
     agree(model(z[0]), expected[0], 1e-5)
 
 
@@ -143,11 +142,11 @@ def cut_out(array, *kept):
 def smaller(model, used, real, units):
     """The network that a padded one stands for, cut out by hand."""
     u, r, k = (np.flatnonzero(np.asarray(part)) for part in (used, real, units))
-    if isinstance(model, TokenTransformer):
+    if isinstance(model, ScaledTokenTransformer):
         columns = np.concatenate([head * len(used) + u for head in range(len(model.w_in))])
         readout = dataclasses.replace(model.readout, weight=cut_out(model.readout.weight, columns))
         weights = cut_out(model.w_in, u, u), cut_out(model.b_in, u), cut_out(model.w_out, u, u), cut_out(model.b_out, u)
-        return TokenTransformer(*weights, readout, model.width)
+        return ScaledTokenTransformer(*weights, readout, model.width)
     inputs = np.concatenate([i * len(used) + u for i in r])
     first, second, third = model.layers
     return TokenFeedForward(
@@ -160,9 +159,9 @@ def smaller(model, used, real, units):
 
 
 UNITS = jnp.arange(9) < 6
-predicted = eqx.filter_jit(lambda model, z: model.batch(z))
+predicted = eqx.filter_jit(lambda model, z: model.outputs(z))
 PADDED = {
-    "transformer": lambda: TokenTransformer.draw(KEY, dim=8, heads=2, hidden=6, used=USED),
+    "transformer": lambda: ScaledTokenTransformer.draw(KEY, dim=8, heads=2, hidden=6, used=USED),
     "ffn": lambda: TokenFeedForward.draw(
         KEY, context_length=7, dim=8, first=9, second=6, used=USED, real=REAL, units=UNITS
     ),
@@ -175,7 +174,7 @@ def stepped(model, z, y):
     trained, fixed = eqx.partition(model, eqx.is_inexact_array)
 
     def loss(trained):
-        output = eqx.combine(trained, fixed).batch(z, REAL)
+        output = eqx.combine(trained, fixed).outputs(z, REAL)
         return jnp.mean(jnp.where(REAL[None], (output - y) ** 2, 0)), output
 
     gradient, output = jax.grad(loss, has_aux=True)(trained)
@@ -203,7 +202,7 @@ def test_a_padded_network_is_the_smaller_one_and_stays_it(name):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_initial_weights_fill_their_ranges(seed):
-    model = TokenTransformer.draw(jr.key(seed), dim=40, heads=1)
+    model = ScaledTokenTransformer.draw(jr.key(seed), dim=40, heads=1)
     # 1,600 and more uniform numbers: the largest is within 1 % of the bound with probability 1 - 1e-7
     assert 0.99 < float(jnp.max(jnp.abs(model.w_in))) / np.sqrt(6 / 160) <= 1
     assert 0.99 < float(jnp.max(jnp.abs(model.w_out))) * np.sqrt(40) <= 1
@@ -218,7 +217,7 @@ def test_initial_weights_fill_their_ranges(seed):
 
 def test_published_sizes():
     assert TokenRecurrent.draw(KEY, kind="gru", dim=34).forward.w_state.shape == (1500, 500)
-    assert TokenTransformer.draw(KEY, dim=34).readout.weight.shape == (100, 34)
+    assert ScaledTokenTransformer.draw(KEY, dim=34).readout.weight.shape == (100, 34)
     assert draw_full(KEY, dim=34, heads=2).w_qk.shape == (2, 34, 34)
 
 
@@ -231,7 +230,7 @@ def test_one_draw_is_split_into_independent_parts():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: TokenTransformer.draw(KEY, dim=0),
+        lambda: ScaledTokenTransformer.draw(KEY, dim=0),
         lambda: draw_full(KEY, dim=3, heads=0),
         lambda: TokenFeedForward.draw(KEY, context_length=0, dim=3, first=4),
         lambda: TokenRecurrent.draw(KEY, kind="elman", dim=3),

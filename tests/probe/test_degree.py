@@ -4,11 +4,11 @@ import math
 import numpy as np
 import pytest
 
-from genscope.estimate import clopper_pearson
 from genscope.fourier.walsh import WalshFunction
 from genscope.probe import Oracle, degree_at_most, degree_within, find_degree, find_degree_within
 from genscope.probe import degree as module
 from genscope.probe.degree import differences, survival, trials_needed
+from tests.chance import Seldom, assert_mean
 from tests.probe.functions import census, degree_of, differences_without_dead_bits, random_sum
 from tests.seeds import seed
 
@@ -30,15 +30,13 @@ def test_survival_grows_from_its_least_value_to_its_limit(blocks):
 
 
 def test_the_mean_square_of_differences():
-    """400,000 trials against the sum over S; planted: the formula without the dead label."""
+    """100,000 trials against the sum over S; planted: the formula without the dead label."""
     f = WalshFunction(6, ((0,), (0, 1), (1, 2, 3), (0, 2, 3, 4, 5)), (0.5, 0.4, 0.3, 0.6))
     for blocks in (1, 2):
         squares = differences(Oracle(f, 6), blocks, 100_000, np.random.default_rng(seed(1))) ** 2
         expected = sum(c**2 * survival(blocks, len(s)) for s, c in zip(f.supports, f.coefficients, strict=True))
         undead = sum(c**2 * survival(blocks - 1, len(s)) for s, c in zip(f.supports, f.coefficients, strict=True))
-        reach = 6.2 * squares.std() / math.sqrt(len(squares))  # normal, false alarm below 1e-9
-        assert abs(squares.mean() - expected) < reach
-        assert abs(squares.mean() - undead) > reach
+        assert_mean(squares, expected, planted=undead)
 
 
 def test_differences_of_a_low_degree_vanish():
@@ -47,32 +45,37 @@ def test_differences_of_a_low_degree_vanish():
 
 
 def test_census():
-    """The degree of all functions of three bits; wrong once in 10^6 runs of the whole census."""
-    rng = np.random.default_rng(seed(2))
+    """The degree of all functions of three bits, by their tables; and all levels by both tests."""
+    rng = np.random.default_rng(2)
     for f, coefficients in census():
-        found = find_degree(Oracle(f, 3), rng=rng, confidence=1 - 1e-6 / 256, sparsity_bound=8)
-        assert found.value == found.at_least == degree_of(coefficients)
+        degree = degree_of(coefficients)
+        found = find_degree(Oracle(f, 3), rng=rng)
+        assert found.value == found.at_least == degree
+        for level in range(4):
+            assert degree_at_most(Oracle(f, 3), level, rng=rng).accepted == (level >= degree)
 
 
-def rate_of_wrong_levels(degree, level, **options):
-    """How many of 400 tests of random functions accept a level below the degree; its lower limit at 1e-9."""
+WRONG = Seldom(400, 0.2, planted=0.9)
+
+
+def wrong_levels(degree, level):
+    """How many of 400 tests of random functions, at confidence 0.8, accept a level below the degree."""
     rng = np.random.default_rng(seed(3))
-    functions = [random_sum(rng, 8, degree, 3) for _ in range(20)]
-    wrong = [bool(degree_at_most(Oracle(f, 8), level, rng=rng, **options).accepted) for f in functions * 10]
-    return clopper_pearson(sum(wrong), len(wrong), confidence=1 - 1e-9)[0]
+    functions = [random_sum(rng, 8, degree, 3) for _ in range(WRONG.trials)]
+    verdicts = [degree_at_most(Oracle(f, 8), level, rng=rng, confidence=0.8, generic=True) for f in functions]
+    return sum(bool(verdict.accepted) for verdict in verdicts)
 
 
 def test_false_acceptance_stays_below_its_level():
-    """Confidence 0.8, degrees one and two above the level; the limit is missed by chance once in 10^9."""
+    """Degrees one and two above the level."""
     for degree in (2, 3):
-        assert rate_of_wrong_levels(degree, 1, confidence=0.8) <= 0.2
+        assert WRONG.explains(wrong_levels(degree, 1))
 
 
 def test_a_test_without_dead_bits_is_caught(monkeypatch):
+    """It accepts every odd function at level 1."""
     monkeypatch.setattr(module, "differences", differences_without_dead_bits)
-    assert rate_of_wrong_levels(3, 1, confidence=0.8) > 0.2
-    with pytest.raises(AssertionError):
-        test_census()
+    assert not WRONG.explains(wrong_levels(3, 1))
 
 
 def test_the_degree_itself_is_never_rejected():
@@ -81,27 +84,18 @@ def test_the_degree_itself_is_never_rejected():
         for dim in (3, 8, 64):
             f = random_sum(rng, dim, degree, 1 if dim == 3 else 5)
             for level in (degree, degree + 1):
-                assert degree_at_most(Oracle(f, dim), level, rng=rng, confidence=0.9).accepted
-
-
-def test_cancelling_terms_need_the_bound_on_the_sparsity():
-    """AND of eight bits is constant to the generic test (0.92 of all times), and not with the bound."""
-    rng = np.random.default_rng(seed(5))
-
-    def accepted(**options):
-        oracles = [Oracle(lambda x: x.all(axis=-1), 8) for _ in range(100)]
-        return sum(bool(degree_at_most(o, 0, rng=rng, confidence=0.99, **options).accepted) for o in oracles)
-
-    assert clopper_pearson(accepted(), 100, confidence=1 - 1e-9)[0] > 0.5
-    assert clopper_pearson(accepted(sparsity_bound=256), 100, confidence=1 - 1e-9)[0] <= 0.01
+                for generic in (True, False):
+                    assert degree_at_most(Oracle(f, dim), level, rng=rng, confidence=0.9, generic=generic).accepted
 
 
 def test_find_degree_on_long_inputs():
     rng = np.random.default_rng(6)
     for degree, dim in ((1, 20), (3, 64), (4, 1000)):
-        found = find_degree(Oracle(random_sum(rng, dim, degree, 5), dim), rng=rng)
-        assert found.value == degree
-        assert found.queries < 60_000
+        for generic in (True, False):
+            found = find_degree(Oracle(random_sum(rng, dim, degree, 5), dim), rng=rng, generic=generic)
+            assert found.value == degree
+            assert found.queries < 60_000
+            assert ("general position" in found.guarantee) == generic
 
 
 def test_queries_are_declared_and_kept():
@@ -109,10 +103,23 @@ def test_queries_are_declared_and_kept():
     declared = trials_needed(2, confidence=0.99) * 8
     for limit in (4, 50, declared - 1, declared + 5):
         oracle = Oracle(f, 16, limit=limit)
-        verdict = degree_at_most(oracle, 2, rng=np.random.default_rng(0))
+        verdict = degree_at_most(oracle, 2, rng=np.random.default_rng(0), generic=True)
         assert verdict.accepted is (True if limit > declared else None)
         assert verdict.queries == oracle.queries <= min(limit, declared + 5)
-    assert find_degree(Oracle(f, 16, limit=100), rng=np.random.default_rng(0)).value is None
+    for generic in (True, False):
+        oracle = Oracle(f, 16, limit=100)
+        found = find_degree(oracle, rng=np.random.default_rng(0), generic=generic)
+        assert found.value is None
+        assert found.queries == oracle.queries <= 100
+        assert "Cannot tell" in found.guarantee
+
+
+def test_without_a_witness_the_levels_that_are_rejected_are_certain():
+    """Majority of 41 bits: more components than can be found."""
+    oracle = Oracle(lambda x: x.sum(axis=-1) > 20, 41, limit=300_000)
+    found = find_degree(oracle, rng=np.random.default_rng(0), max_degree=3)
+    assert (found.value, found.at_least) == (None, 4)
+    assert degree_at_most(Oracle(oracle._function, 41), 3, rng=np.random.default_rng(0)).accepted is False
 
 
 def tailed(tail):
@@ -121,15 +128,18 @@ def tailed(tail):
     return lambda x: low(x) + high(x), sum(map(abs, (*low.coefficients, *high.coefficients)))
 
 
-@pytest.mark.parametrize(("tail", "accepted"), [(0.01, True), (0.6, False)])
-def test_a_small_tail_is_tolerated_and_a_large_one_is_not(tail, accepted):
+@pytest.mark.parametrize("scale", [1.0, 0.01, 1e6])
+@pytest.mark.parametrize(("tail", "accepted"), [(0.01, True), (0.8, False)])
+def test_a_small_tail_is_tolerated_and_a_large_one_is_not(tail, accepted, scale):
+    """Of an energy of 1 and the tail, in any unit."""
     f, bound = tailed(tail)
-    verdict = degree_within(Oracle(f, 12), 2, tolerance=0.3, bound=bound, rng=np.random.default_rng(0), confidence=0.9)
-    assert verdict.accepted is accepted
+    oracle = Oracle(lambda x: scale * f(x), 12)
+    options = {"tolerance": 0.3, "bound": scale * bound, "rng": np.random.default_rng(0), "confidence": 0.9}
+    assert degree_within(oracle, 2, **options).accepted is accepted
 
 
 def test_a_tail_at_the_limit_or_a_small_budget_is_open():
-    f, bound = tailed(0.25)
+    f, bound = tailed(0.4)  # a share of 0.29
     options = {"tolerance": 0.3, "bound": bound, "rng": np.random.default_rng(0)}
     oracle = Oracle(f, 12, limit=50_000)
     assert degree_within(oracle, 2, **options).accepted is None
@@ -150,6 +160,7 @@ def test_find_degree_within():
         (lambda o, rng: find_degree(o, rng=rng, max_degree=99), "Recover the components instead"),
         (lambda o, rng: degree_at_most(o, 1, rng=rng, confidence=1.0), "Give a number such as 0.99"),
         (lambda o, rng: degree_within(o, 1, tolerance=0.0, bound=1.0, rng=rng), "Use degree_at_most"),
+        (lambda o, rng: degree_within(o, 1, tolerance=1.0, bound=1.0, rng=rng), "a share between 0 and 1"),
     ],
 )
 def test_requests_that_make_no_sense(call, advice):

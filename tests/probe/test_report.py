@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from genscope.fourier import parse
+from genscope.fourier.walsh import WalshFunction
 from genscope.probe import probe
 from tests.probe.functions import census, degree_of, random_sum, sparsity_of
 
@@ -62,16 +63,26 @@ def test_a_dense_function_of_some_bits_is_read_whole():
     assert found.queries < 2**18
 
 
-def test_a_tolerance_leaves_out_what_is_small():
+@pytest.mark.parametrize("scale", [1.0, 0.01, 1e6])
+def test_a_tolerance_leaves_out_what_is_small(scale):
+    """A share of the energy: what the function is multiplied by makes no difference."""
     rng = np.random.default_rng(1)
     f, tail = random_sum(rng, 12, 2, 3), random_sum(rng, 12, 5, 50, energy=0.01)
-    exact = probe(lambda x: f(x) + tail(x), 12, tolerance=0.0101)
+    exact = probe(lambda x: scale * (f(x) + tail(x)) + scale, 12, tolerance=0.01)
     assert (exact.degree, exact.sparsity, exact.exact) == (2, 3, True)
-    assert exact.mean_squared_error == pytest.approx(0.01)
-    f, tail = random_sum(rng, 30, 2, 3), random_sum(rng, 30, 5, 50, energy=0.001)
-    found = probe(lambda x: f(x) + tail(x), 30, tolerance=0.02)
-    assert (found.degree, found.exact) == (2, False)
-    assert "at most 0.02" in found.guarantee
+    assert exact.left_out == pytest.approx(0.01 / 1.01)
+    assert f"leaves out {100 * 0.01 / 1.01:.3g} % of the energy" in exact.guarantee
+    f, tail = (
+        WalshFunction(30, ((0, 9), (3, 4), (28, 29)), (0.6, -0.64, 0.48)),
+        random_sum(rng, 30, 5, 50, energy=0.001),
+    )
+    found = probe(lambda x: scale * (f(x) + tail(x)), 30, tolerance=0.02)
+    assert (found.degree, found.sparsity, found.exact) == (2, 3, False)
+    assert found.function.supports == f.supports
+    assert found.function.coefficients == pytest.approx([scale * c for c in f.coefficients], rel=0.05)
+    assert found.left_out == pytest.approx(0.001, rel=0.2)
+    assert "at most 0.02 of the energy" in found.guarantee
+    assert probe(lambda x: scale * (f(x) + tail(x)), 30, tolerance=1e-4, queries=100_000).degree is None
 
 
 @pytest.mark.parametrize("queries", [1, 5, 20, 100, 1000, 3000])
@@ -80,6 +91,10 @@ def test_a_small_budget_is_kept_and_is_no_error(queries):
     assert found.queries <= queries
     assert found.sparsity is None
     assert "Allow more queries" in found.guarantee
+    constant = probe(lambda x: 1.0, 30, queries=queries)
+    assert constant.sparsity is None
+    why = "what is listed is not" if 5 < queries < 2000 else "it takes more to compare what is listed with"
+    assert f"{why} the function" in constant.guarantee
 
 
 def test_a_constant_on_bits_is_said_to_vary_on_signs():
@@ -95,6 +110,7 @@ def test_a_constant_on_bits_is_said_to_vary_on_signs():
         ({"bits": 0}, "Correct the one that does not fit"),
         ({"bits": 3, "queries": 0}, "Correct the one that does not fit"),
         ({"bits": 3, "tolerance": -1.0}, "Correct the one that does not fit"),
+        ({"bits": 3, "tolerance": 1.0}, "a share of the energy, from 0 to below 1"),
         ({"bits": 3, "confidence": 1.5}, "such as 0.99"),
     ],
 )

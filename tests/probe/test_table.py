@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -26,19 +28,27 @@ def test_a_tolerance_keeps_the_fewest_components():
     rng = np.random.default_rng(0)
     table = rng.normal(size=64)
     squares = sorted((c**2 for s, c in spectrum(table.tolist(), 6).items() if s), reverse=True)
-    for kept in (0, 1, 10, 63):
-        tolerance = sum(squares[kept:]) * (1 + 1e-9)
-        found = read_table(table, tuple(range(6)), 6, resolution=1e-12, tolerance=tolerance)
+    for kept, scale in itertools.product((1, 10, 63), (1.0, 0.01, 1e6)):
+        tolerance = sum(squares[kept:]) / sum(squares) * (1 + 1e-9)
+        unit = {"resolution": 1e-12 * scale, "tolerance": tolerance}
+        found = read_table(scale * table + 3 * scale, tuple(range(6)), 6, **unit)
         assert found.sparsity == kept
-        assert found.left_out == pytest.approx(sum(squares[kept:]))
-        residual = table - found.function.truth_table()
-        assert np.mean(residual**2) == pytest.approx(found.left_out)
+        assert found.left_out == pytest.approx(sum(squares[kept:]) / sum(squares))
+        residual = scale * table + 3 * scale - found.function.truth_table()
+        assert np.mean(residual**2) == pytest.approx(found.left_out * scale**2 * sum(squares))
+
+
+def test_a_constant_has_nothing_to_leave_out():
+    found = read_table(np.full(8, -2.5), (0, 1, 2), 3, resolution=1e-12, tolerance=0.5)
+    assert (found.degree, found.sparsity, found.left_out, found.function.constant) == (0, 0, 0.0, -2.5)
+    assert read_table(np.ones(1), (), 4, resolution=1e-12).function.constant == 1
 
 
 def test_of_many_components_the_largest_are_listed():
     table = np.random.default_rng(1).normal(size=2**13)
     found = read_table(table, tuple(range(13)), 13, resolution=1e-12)
     assert found.sparsity == 2**13 - 1
-    assert found.function.sparsity in (LISTED, LISTED - 1)
+    assert found.function.sparsity == LISTED
+    assert found.function.constant == pytest.approx(table.mean())
     residual = table - found.function.truth_table()
-    assert np.mean(residual**2) == pytest.approx(found.left_out)
+    assert np.mean(residual**2) == pytest.approx(found.left_out * table.var())

@@ -20,6 +20,7 @@ from genscope.lab.figure import (
     Success,
 )
 from genscope.lab.manifest import manifest
+from genscope.lab.selection import select
 from genscope.lab.store import Record, Store
 from genscope.lab.study import Plan, Study, Trial, grid
 from genscope.lab.threshold import Search
@@ -134,6 +135,7 @@ def full(path: Path) -> Store:
     store.add(records)
     for study in (AND, CURVES):
         store.put_manifest(study.name, study.revision, manifest(study))
+    store.put_selection(select(CURVES))
     for number, (name, verdict) in enumerate([("A10", "undecided"), ("A2", "holds"), ("A1", "fails")]):
         store.put_verdict(name, "quick", claim(name, verdict, seconds=83.0 + number))
     return store

@@ -2,15 +2,19 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel, Published, Reference, Scatter
+from genscope.lab.reading import Reading
+from genscope.lab.reduction import Mark, Series
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap
-from genscope.report.reduce import Mark, Series
+from genscope.report.sections import section
 
 SAID = {"title": "A title", "caption": "What one sees."}
 MARKS = (
@@ -24,7 +28,7 @@ MARKS = (
 
 def line(marks=MARKS, name="figure", label="A label", **settings) -> str:
     figure = Line("length", Mean("gap"), **settings, **SAID)
-    return charts.line(figure, [Series("first", tuple(marks))], [None], name, label)
+    return charts.line(figure, [Series("first", tuple(marks))], name, label)
 
 
 def test_a_drawing_is_well_formed_and_repeatable():
@@ -72,7 +76,7 @@ def test_no_mark_is_left_out():
 @pytest.mark.parametrize("word", ["a $ b", "<b>&amp;", "x\x00y", "日本", "$\\frac{1}{2}$", "–½≤"])
 def test_any_words_may_be_labels(word):
     figure = Line("length", Mean("gap"), labels={"length": word}, **SAID)
-    drawn = charts.line(figure, [Series(word, MARKS)], [None], "figure", word)
+    drawn = charts.line(figure, [Series(word, MARKS)], "figure", word)
     shown = [element.text for element in ET.fromstring(drawn).iter("text")]
     assert word.replace("\x00", "\ufffd") in shown
     assert ET.fromstring(drawn).get("aria-label") == word.replace("\x00", "\ufffd")
@@ -142,6 +146,89 @@ def test_a_curve_that_stops_being_a_number_gets_a_cross():
     assert draw(bad) == draw(good) + 1
 
 
+def heights(drawn: str, colour: int = 1) -> list[float]:
+    """Where the lines in a colour of the series bend, in pixels from the top."""
+    paths = [
+        path for path in ET.fromstring(drawn).iter("path") if f"stroke: var(--series-{colour}" in path.get("style", "")
+    ]
+    return [float(y) for path in paths for y in re.findall(r"[ML] [0-9.]+ ([0-9.]+)", path.get("d", ""))]
+
+
+def test_without_a_median_nothing_is_drawn_between_two_runs():
+    steps = np.arange(3.0)
+    runs = tuple((steps, np.array(y)) for y in ([1.0, 0.0, 0.0], [1.0, 1.0, 0.0]))
+    figure = Curves("step", ["loss"], "loss", by="rate", **SAID)
+
+    def drawn(name: str, median) -> str:
+        return charts.curves(figure, [Bundle(None, name, runs, median, 0, 0)], "figure", "label")
+
+    middle = (steps, np.array([1.0, 0.5, 0.0]))
+    assert len({round(y) for y in heights(drawn("", None))}) == 2
+    assert len({round(y) for y in heights(drawn("", middle))}) == 3
+    assert [drawn("a run", median).count(">a run</text>") for median in (None, middle)] == [1, 1]
+
+
+def test_what_is_vacuous_is_small_on_a_dotted_line_and_in_the_legend():
+    marks = [Mark(x, y, y / 2, 2 * y, 4, vacuous=vacuous) for x, y, vacuous in ((10, 9, 4), (20, 5, 3), (40, 2, 0))]
+    drawn = line(marks)
+    assert ">vacuous</text>" in drawn
+    plain = line([replace(mark, vacuous=0) for mark in marks])
+    assert ">vacuous</text>" not in plain
+    for words, dashed in ((drawn, 1), (plain, 0)):
+        styles = [path.get("style", "") for path in ET.fromstring(words).iter("path")]
+        assert sum("dasharray" in style and "var(--series-1" in style for style in styles) == dashed
+
+
+@pytest.mark.parametrize(
+    ("mark", "leaves"),
+    [
+        (Mark(20, 5.0, 4.0, 6.0, 5), False),
+        (Mark(20, 5.0, -1.0, 11.0, 5), True),
+        (Mark(20, 5.0, 0.0, 10.0, 5), True),
+        (Mark(20, -1.0, -3.0, 1.0, 5), True),
+        (Mark(20, -1.0, None, None, 1), True),
+        (Mark(20, -1.0, -1.0, None, 5, "above"), True),
+    ],
+)
+def test_a_bar_that_leaves_a_logarithmic_axis_gets_an_arrowhead(mark, leaves):
+    figure = Scatter("length", "gap", log_y=True, **SAID)
+    others = (Mark(10, 2.0, 1.0, 4.0, 5), Mark(40, 3.0, 2.0, 5.0, 5))
+    drawn = charts.scatter(figure, [Series("first", (*others, mark))], "figure", "label")
+    assert (">0 or less</text>" in drawn) == leaves
+    heads = [path for path in ET.fromstring(drawn).iter("path") if "fill: var(--series-1" in path.get("style", "")]
+    assert len(heads) == (leaves and mark.y > 0)
+    linear = charts.scatter(replace(figure, log_y=False), [Series("first", (*others, mark))], "figure", "label")
+    assert ">0 or less</text>" not in linear
+    found = section(figure, Reading(pl.DataFrame({"length": [1, 2], "gap": [mark.y, 3.0]}), (), 0), "figure").notes
+    assert any("reach 0 or less" in note for note in found) == (mark.y <= 0)
+
+
+def test_a_mark_below_a_logarithmic_axis_is_drawn_at_its_edge():
+    """An arrowhead on the axis, whatever else is there: with no positive number at all, too."""
+
+    def signs(*values: float) -> int:
+        marks = tuple(Mark(10 * (number + 1), y, None, None, 1) for number, y in enumerate(values))
+        figure = Scatter("length", "gap", log_y=True, **SAID)
+        return len(ET.fromstring(charts.scatter(figure, [Series("", marks)], "figure", "label")).findall(".//use"))
+
+    assert signs(2.0, 3.0, -1.0) == signs(2.0, 3.0) + 3  # the mark, its tick, and the legend's sign
+    assert signs(-1.0)
+
+
+def test_a_point_left_of_a_logarithmic_axis_is_counted():
+    figure = Scatter("length", "gap", log_x=True, **SAID)
+    found = section(figure, Reading(pl.DataFrame({"length": [0, 1, 2], "gap": [1.0, 2.0, 3.0]}), (), 0), "figure")
+    assert "Points that are not in the drawing because length is not positive: 1." in found.notes
+
+
+def test_labels_of_ticks_do_not_touch():
+    marks = [Mark(x, 5.0, 4.0, 6.0, 20) for x in (8192, 10_000, 100_000, 10**10)]
+    drawn = line(marks, log_x=True)
+    assert ">8\u202f192</text>" in drawn
+    assert ">10\u202f000</text>" not in drawn
+    assert ">100\u202f000</text>" in drawn
+
+
 def test_a_heat_map_covers_every_cell_that_is_not_zero():
     """The area of each shade, by the shoelace formula, is the number of its cells."""
     figure = Heatmap([Panel("best", "best head")], "example", "position", **SAID)
@@ -176,5 +263,5 @@ def test_every_series_has_its_own_colour_and_shape():
     assert len(set(svg.SERIES)) == len(svg.SERIES)
     figure = Line("length", Mean("gap"), **SAID)
     many = [Series(str(number), MARKS[:1]) for number in range(9)]
-    drawn = charts.line(figure, many, [None] * 9, "figure", "label")
+    drawn = charts.line(figure, many, "figure", "label")
     assert all(f"--series-{number}" in drawn for number in range(1, 7))

@@ -95,8 +95,10 @@ def test_every_figure_is_drawn_with_its_command(text, outline):
     drawings = [attributes for attributes in outline.all("svg") if attributes.get("role") == "img"]
     assert len(drawings) == 6
     assert all(attributes["aria-label"] for attributes in drawings)
-    assert "genscope run edelman2022-and --budget standard --store sqlite:///again.db" in text
-    assert "genscope run edelman2022-curves --budget quick --where sample_size=50" in text
+    assert "genscope run edelman2022-curves --budget standard --store sqlite:///again.db" in text
+    assert "The trials of this figure (budget standard):" in text
+    assert "edelman2022-and</code>, revision 1 · all stored trials</p>" in text  # nobody knows what was asked for
+    assert "genscope run edelman2022-and --budget standard --store" not in text
 
 
 def test_thresholds_of_every_kind_and_the_laws_between_them(outline):
@@ -128,7 +130,7 @@ def test_what_went_wrong_is_on_the_page(outline):
     words = " ".join(outline.text.split())
     assert "642 finished, 2 raised an exception, 8 measured a number that is not finite" in words
     assert "Trials that raised an exception" in words
-    assert "genscope run edelman2022-and --where context_length=50 --where sample_size=150 --seed 90" in words
+    assert "run edelman2022-and --budget standard --where context_length=50 --where sample_size=150 --seed 90" in words
     assert "Curves that end in numbers that are not finite: 2" in words
     assert "Trials without such a value, which are not in the drawing: 2" in words
 

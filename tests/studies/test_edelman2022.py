@@ -5,8 +5,16 @@ import numpy as np
 import pytest
 
 from genscope.lab import values
-from genscope.studies import ALL, edelman2022_and_long, edelman2022_attention, edelman2022_curves, edelman2022_parity
-from genscope.studies._bit_training import FLOOR, PRESETS, draw_and, settings, train
+from genscope.lab.figure import Curves, Line
+from genscope.studies import (
+    ALL,
+    edelman2022_and,
+    edelman2022_and_long,
+    edelman2022_attention,
+    edelman2022_curves,
+    edelman2022_parity,
+)
+from genscope.studies._bit_training import FLOOR, PRESETS, draw_and, predict_bits, settings, summary, train
 from genscope.studies.edelman2022_and import SETTLED, trial
 from genscope.train import Validation
 
@@ -35,9 +43,35 @@ def test_shuffled_labels_are_not_learned():
         init_key=KEY,
         data_key=KEY,
         shuffle_labels=True,
-        stop=lambda model, steps, drawn, validation: seen.append(validation.perfect(model)) or steps >= 100,
+        stop=lambda progress, drawn, held_out: seen.append(held_out.perfect(progress.model)) or progress.steps >= 100,
     )
     assert not any(seen)
+
+
+def every_held_out(run) -> float:
+    """Accuracy on the 10,000 held-out examples, drawn and counted apart from `Validation`."""
+    right = 0
+    for index in range(20):
+        batch = run.validation.task.sample(jr.fold_in(run.validation.key, index), 500)
+        right += int(np.sum((np.asarray(predict_bits(run.model, batch.x)) > 0) == (np.asarray(batch.y) > 0)))
+    return right / 10_000
+
+
+def test_the_validation_accuracy_is_measured_on_all_examples():
+    """Of a run that failed, and of one that succeeded and went on: at its last network, on 10,000 examples."""
+    run = train(
+        draw_and(KEY, context_length=8, sample_size=16),
+        sample_size=16,
+        preset="tuned",
+        init_key=KEY,
+        data_key=KEY,
+        stop=lambda progress, drawn, validation: progress.steps >= 30,
+    )
+    measured = every_held_out(run)
+    assert 0.5 < measured < 1
+    assert measured != run.validation.screen(run.model)  # what 500 of them say
+    for success in (False, True):
+        assert summary(run, success=success)["validation_accuracy"] == measured
 
 
 def test_a_run_that_fits_too_small_a_sample_is_given_up_once_it_has_settled():
@@ -102,6 +136,24 @@ def test_parity_record_marks_the_transition():
     assert record["accuracy"] == 1
     assert record["last_high"] < record["first_low"] < record["steps"]
     assert len(record["loss_curve"]) == -(-record["steps"] // 5)
+
+
+def test_the_papers_points_stand_beside_ours():
+    """18 of them from T = 100 to 1,100, which our contexts cover; the paper calls the one at 300 about 70."""
+    [figure, *_] = edelman2022_and.STUDY.figures
+    assert isinstance(figure, Line)
+    published = {point.x: point.y for point in figure.published}
+    lengths = {point["context_length"] for point in edelman2022_and.STUDY.plan("paper").points}
+    assert len(published) == 18
+    assert (min(published), max(published)) == (min(lengths), max(lengths)) == (100, 1100)
+    assert published[300] == pytest.approx(70, abs=2)
+
+
+def test_parities_are_drawn_run_by_run():
+    figure = edelman2022_parity.STUDY.figures[0]
+    assert isinstance(figure, Curves)
+    assert not figure.median
+    assert "median" not in figure.caption
 
 
 def test_parity_without_enough_steps_is_censored():

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from genscope.claims.edelman2022_constructions import A3
-from genscope.lab import Store, run
-from genscope.lab.reading import read
+from genscope.lab import Store, read, run, select
 from genscope.studies.edelman2022_constructions import STUDY, draw_function, trial
 
 KEY = jr.key(7)
@@ -14,9 +13,9 @@ KEY = jr.key(7)
 
 def test_the_study_decides_its_claim(tmp_path):
     with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
-        assert run(STUDY, store=store, seeds=1).failed == 0
-        found = read(STUDY, store=store, seeds=1)
-    assert A3.verdict([found], budget="standard", seconds=0.0)["verdict"] == "holds"
+        assert run(STUDY, select(STUDY, seeds=1), store=store).failed == 0
+        found = read(store, select(STUDY, seeds=1))
+    assert A3.verdict([found], budget="standard", seconds=0.0).verdict == "holds"
     assert found.frame["verified"].all()
     exhaustive = found.frame["context_length"] <= 20
     assert (found.frame["exhaustive"] == exhaustive).all()

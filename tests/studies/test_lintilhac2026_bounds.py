@@ -4,10 +4,15 @@ import tomllib
 from pathlib import Path
 
 import jax.random as jr
+import numpy as np
+import polars as pl
 import pytest
+from scipy import stats
 
+from genscope.lab.reading import Reading
+from genscope.report.sections import section
 from genscope.studies import lintilhac2026_certificate, lintilhac2026_tilings
-from genscope.studies.lintilhac2026_tilings import STUDY, trial
+from genscope.studies.lintilhac2026_tilings import STUDY, constant_risk, trial
 
 GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "lintilhac2026_bounds.toml").read_text())["tiling"]
 
@@ -27,6 +32,38 @@ def test_bounds_from_built_weights(golden):
     assert found["tuned-clipped"] < found["tuned"]
     # The tuned weights have smaller second logits, which helps the covering bound a little.
     assert 0.7 * golden["covering"] < found["covering"] <= 1.01 * golden["covering"]
+
+
+@pytest.mark.parametrize(("blocks", "clip"), [(1, 0.2), (5, 0.2), (32, 0.2), (32, 1.0), (10, 0.01), (10, 1e9)])
+def test_the_clipped_risk_of_the_best_constant(blocks, clip):
+    """Against all constants of a fine grid: never above the best of them, and below it by the grid's step at most."""
+    values, weights = np.arange(blocks + 1) / np.sqrt(blocks), stats.binom.pmf(np.arange(blocks + 1), blocks, 0.5)
+    constants = np.linspace(0, values[-1], 20_001)
+    risks = np.minimum((values[:, None] - constants) ** 2, clip).T @ weights
+    found, step = constant_risk(blocks, clip), constants[1]
+    assert risks.min() - step**2 <= found <= risks.min() + 1e-12
+
+
+@pytest.mark.parametrize(("samples", "vacuous"), [(10**6, True), (10**7, True), (10**8, False)])
+def test_a_clipped_bound_at_its_clip_is_vacuous(samples, vacuous):
+    """At 10^6 it lies below its clip by less than a billionth, and says nothing all the same."""
+    point = {"context_length": 64, "degree": 2, "constant": 0.1, "sample_size": samples}
+    found = trial(jr.key(0), bound="tuned-clipped", **point)
+    assert found["value"] < 0.2
+    assert found["trivial"] == constant_risk(32, 0.2)
+    assert found["vacuous"] is vacuous
+    assert trial(jr.key(0), bound="covering", **point)["vacuous"]
+
+
+def test_the_figure_marks_what_is_vacuous():
+    points = [p for p in STUDY.plan("quick").points if p["constant"] == 0.1]
+    frame = pl.DataFrame([{**point, **trial(jr.key(0), **point)} for point in points])
+    (figure,) = STUDY.figures
+    found = section(figure, Reading(frame, (), 0), "figure")
+    assert ">vacuous</text>" in found.svg
+    judged = {(row[0], row[1]): row[-1] for row in found.data.rows}
+    assert judged["tuned-clipped", "1\u202f000\u202f000"] == judged["covering", "1·10⁸"] == "vacuous"
+    assert judged["tuned-clipped", "1·10⁸"] == judged["tuned", "1·10⁸"] == ""
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,8 @@ def test_bounds_and_their_local_exponents():
         parity_chain(context_length=16, samples=10**12).value
     )
     one_pass = arithmetic.trial(KEY, method="one-pass", weights="paper", context_length=64)
+    assert not record["risk_vacuous"]
+    assert one_pass["risk_vacuous"] is (one_pass["risk"] >= 1)
     assert one_pass["delta_vacuous"]  # 10^12 samples say nothing at any width
     assert one_pass["log_delta"] < 0  # 10^24 do, at the width of the study
     assert one_pass["delta_exponent"] > 1e18

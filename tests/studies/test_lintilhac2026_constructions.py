@@ -5,8 +5,7 @@ import pytest
 
 from genscope.claims.lintilhac2026_constructions import C1, C2, EXPECTED
 from genscope.constructions import fourier_construction
-from genscope.lab import Store, run
-from genscope.lab.reading import read
+from genscope.lab import Store, read, run, select
 from genscope.studies.lintilhac2026_constructions import (
     CASES,
     CUBES,
@@ -23,9 +22,9 @@ SMALL = {"context_length": 6, "degree": 2, "sparsity": 2}
 
 def test_cubes_are_exact_and_a_blurred_one_is_not(tmp_path):
     with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
-        assert run(CUBES, store=store, seeds=1, where={"context_length": [6]}).failed == 0
-        found = read(CUBES, store=store, seeds=1, where={"context_length": [6]})
-    assert C1.verdict([found], budget="standard", seconds=0.0)["verdict"] == "holds"
+        assert run(CUBES, select(CUBES, where={"context_length": [6]}, seeds=1), store=store).failed == 0
+        found = read(store, select(CUBES, where={"context_length": [6]}, seeds=1))
+    assert C1.verdict([found], budget="standard", seconds=0.0).verdict == "holds"
     row = found.frame.row(0, named=True)
     assert row["published_error"] == pytest.approx(row["promised_error"], rel=1e-5)
     assert (row["inputs_checked"], row["blurred_error"] > 0.01) == (64, True)
@@ -57,9 +56,9 @@ def test_a_trace_is_measured_block_by_block():
 def test_the_claim_is_decided_by_the_quick_budget(tmp_path):
     with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
         for claim, study in ((C1, CUBES), (C2, TRACES)):
-            assert run(study, store=store, budget="quick").failed == 0
-            found = read(study, store=store, budget="quick")
-            assert claim.verdict([found], budget="quick", seconds=0.0)["verdict"] == "holds"
+            assert run(study, select(study, "quick"), store=store).failed == 0
+            found = read(store, select(study, "quick"))
+            assert claim.verdict([found], budget="quick", seconds=0.0).verdict == "holds"
 
 
 def test_impossible_points_are_refused():

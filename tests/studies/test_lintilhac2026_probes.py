@@ -4,8 +4,7 @@ import jax.random as jr
 import pytest
 
 from genscope.claims.lintilhac2026_probes import C8
-from genscope.lab import Store, run
-from genscope.lab.reading import read
+from genscope.lab import Store, read, run, select
 from genscope.probe import degree
 from genscope.studies import lintilhac2026_probes_trained
 from genscope.studies.lintilhac2026_probes import STUDY, trial
@@ -19,8 +18,8 @@ def verdict(tmp_path):
     def decide(seeds=40):
         where = {"context_length": [20], "degree": [2, 3], "sparsity": [5], "restriction": ["affine"]}
         with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
-            assert run(STUDY, store=store, budget="quick", where=where, seeds=seeds).failed == 0
-            found = read(STUDY, store=store, budget="quick", where=where, seeds=seeds)
+            assert run(STUDY, select(STUDY, "quick", where=where, seeds=seeds), store=store).failed == 0
+            found = read(store, select(STUDY, "quick", where=where, seeds=seeds))
         return C8.verdict([found], budget="quick", seconds=0.0)
 
     return decide
@@ -39,13 +38,13 @@ def test_a_trial_says_what_was_found():
 
 def test_the_claim_is_decided(verdict):
     found = verdict()
-    assert found["verdict"] == "holds"
-    assert found["numbers"]["functions"] == 80
+    assert found.verdict == "holds"
+    assert found.numbers["functions"] == 80
 
 
 def test_a_tester_without_dead_bits_fails_the_claim(verdict, monkeypatch):
     monkeypatch.setattr(degree, "differences", differences_without_dead_bits)
-    assert verdict(seeds=10)["verdict"] == "fails"
+    assert verdict(seeds=10).verdict == "fails"
 
 
 @pytest.mark.slow  # training compiles for some seconds

@@ -26,8 +26,8 @@ def run():
 
 
 def test_a_run_converges_and_is_tested_on_the_whole_cube(run):
-    assert run.fit.reached
-    assert run.fit.loss < CONVERGED
+    assert run.descent.converged
+    assert run.descent.error < CONVERGED
     function, cube = run.task.function(), points(4)
     assert (function.degree, function.sparsity) == (1, 2)
     np.testing.assert_allclose(run.sample.y, function(np.asarray(run.sample.x)), atol=1e-6)
@@ -40,8 +40,8 @@ def test_a_run_converges_and_is_tested_on_the_whole_cube(run):
 def test_a_trial_stores_the_gap_where_it_stopped(run):
     record = lintilhac2026_gap.trial(KEY, context_length=4, sample_size=64, degree=1, sparsity=2, steps=300)
     assert record["gap"] == record["test_error"] - record["training_error"]
-    assert record["training_error"] == pytest.approx(run.fit.loss)
-    assert record["epochs"] == run.fit.epochs
+    assert record["training_error"] == pytest.approx(run.descent.error)
+    assert record["epochs"] == run.descent.epochs
     assert len(record["error_curve"]) == len(record["curve_epochs"]) <= 100
     short = lintilhac2026_gap.trial(KEY, context_length=4, sample_size=64, degree=1, sparsity=2, steps=2)
     assert (short["converged"], short["epochs"]) == (False, 2)
@@ -64,7 +64,7 @@ def test_a_trial_measures_network_and_construction(arm):
 
 
 def test_the_construction_has_the_scale_of_the_labels():
-    """sharpness.md 6.2: in the chi scale the trace is 2(4(G - G_w) + G_w + 1), the norm gains 3v² + (Σα)²."""
+    """In the chi scale the trace is 2(4(G - G_w) + G_w + 1), the norm gains 3v² + (Σα)²."""
     supports, sizes = ((0, 1), (2, 3)), (0.6, 0.8)
     found = lintilhac2026_norms.constructed(WalshFunction(6, supports, sizes, "chi"), KEY)
     assert found["full_norm_squared"] == pytest.approx(1378.157242 + 4 * 1.4**2, rel=1e-6)  # G1
@@ -81,6 +81,14 @@ def test_points_of_every_budget_are_allowed_and_figures_come_back(study):
             study.check(point)
     for figure in study.figures:
         assert Figure.from_manifest(json.loads(json.dumps(figure.manifest()))) == figure
+
+
+def test_each_caption_speaks_of_its_own_measure():
+    norm, trace = (figure.caption for figure in lintilhac2026_norms.STUDY.figures)
+    assert "norm" in norm
+    assert "trace" not in norm
+    assert "trace" in trace
+    assert "norm" not in trace
 
 
 def test_sample_sizes_and_arms_share_their_functions():

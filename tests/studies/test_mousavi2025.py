@@ -21,6 +21,7 @@ from genscope.studies._token_training import (
     CODE,
     PROTOCOLS,
     TEXT,
+    PromptLoss,
     Shape,
     draw_model,
     draw_task,
@@ -28,10 +29,10 @@ from genscope.studies._token_training import (
     predict,
     prepare,
     shape_of,
-    squared_losses,
     task_keys,
 )
 from genscope.tasks import Batch
+from genscope.tasks.links import Linear
 from genscope.tasks.token_encoding import default_encoding_dim
 
 KEY = jr.key(11)
@@ -59,10 +60,11 @@ def test_skipping_checks_gives_the_counts_of_exhaustive_evaluation():
 
 @pytest.mark.slow
 def test_labels_of_the_next_prompt_are_not_learned():
-    def wrong(model, task, batch):
-        return squared_losses(model, task, Batch(batch.x, jnp.roll(batch.y, 1, axis=0)))
+    class Wrong(PromptLoss):
+        def losses(self, model, batch):
+            return super().losses(model, Batch(batch.x, jnp.roll(batch.y, 1, axis=0)))
 
-    record = small(dataclasses.replace(CODE, budget=12_800), losses=wrong)
+    record = small(dataclasses.replace(CODE, budget=12_800), objective=Wrong)
     assert not record["reached"]
     assert record["samples"] == 12_800
 
@@ -108,7 +110,8 @@ def test_streams_are_separate_and_draws_are_shared():
     base = (jr.key(0), jr.key(1), jr.key(2))
 
     def prepared(keys, length):
-        return prepare(task_keys(keys[0], length), *keys[1:], *sizes(length), **options)
+        of_task, init_key, test_key = keys
+        return prepare(task_keys(of_task, length), init_key, test_key, *sizes(length), **options)
 
     first = prepared(base, 4)
     for changed, same in ((0, ("model",)), (1, ("task", "test")), (2, ("task", "model"))):
@@ -119,10 +122,12 @@ def test_streams_are_separate_and_draws_are_shared():
             assert bool(equal) == (name in same) or name == "test"
     # one link for all lengths, encodings for each length
     longer = prepared(base, 3)
+    assert isinstance(first.task.link, Linear)
+    assert isinstance(longer.task.link, Linear)
     assert jnp.array_equal(first.task.link.directions, longer.task.link.directions)
     assert not jnp.array_equal(first.task.encoding, longer.task.encoding)
     # the test law of the code is simple whatever is trained
-    assert np.ptp(np.asarray(first.test.examples.x[:, :, 10]), axis=1).max() == 0
+    assert np.ptp(np.asarray(first.test.x[:, :, 10]), axis=1).max() == 0
 
 
 def test_fourteen_differences():
@@ -136,10 +141,11 @@ def test_fourteen_differences():
 
 @pytest.mark.slow
 def test_the_block_appears_and_epochs_visit_everything():
-    order = mousavi2025_block._order(KEY, 0)
-    assert order.shape == (781, 64)
-    assert len(np.unique(order)) == 781 * 64
-    assert not np.array_equal(order, mousavi2025_block._order(KEY, 1))
+    source = mousavi2025_block.Redrawn(None, KEY, KEY)
+    first, second = (source.window(start, 781)[1] for start in (0, 781))
+    assert first.shape == (781, 64)
+    assert len(np.unique(first)) == 781 * 64
+    assert not np.array_equal(first, second)
     record = mousavi2025_block.trial(KEY, context_length=6, protocol="code", steps=700)
     assert record["steps_taken"] == 700
     assert record["block_share"] > 0.5 > record["block_chance"]

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
-from genscope.lab import Store, run
-from genscope.lab.reading import read
+from genscope.lab import Store, read, run, select
 from genscope.studies import mousavi2025_lower
 from genscope.studies.mousavi2025_constructions import RECURRENT, TOKENS
 from genscope.studies.mousavi2025_lower import FEEDFORWARD, HEADS, ffn_trial, heads_trial
@@ -19,9 +18,9 @@ BUILT = {"dim": [3], "sparsity": [2], "encoding_dim": [32]}
 def verdict(tmp_path):
     def decide(claim, study, where=None):
         with Store(f"sqlite:///{tmp_path / 'store.db'}") as store:
-            assert run(study, store=store, budget="quick", where=where, seeds=1).failed == 0
-            found = read(study, store=store, budget="quick", where=where, seeds=1)
-        return claim.verdict([found], budget="quick", seconds=0.0)["verdict"], found.frame
+            assert run(study, select(study, "quick", where=where, seeds=1), store=store).failed == 0
+            found = read(store, select(study, "quick", where=where, seeds=1))
+        return claim.verdict([found], budget="quick", seconds=0.0).verdict, found.frame
 
     return decide
 

@@ -29,14 +29,14 @@ def test_workers_wait_for_the_first_that_compiles():
     """Training is compiled on empty arrays of the right shapes, once."""
     seen, compiled = [], []
 
-    def programs(model, task, test):
-        seen.append((model.w_in.shape, task.encoding.shape, test.examples.x.shape))
+    def programs(empty):
+        seen.append((empty.model.w_in.shape, empty.task.encoding.shape, empty.test.x.shape))
         return tuple(partial(compiled.append, name) for name in ("steps", "check"))
 
     with ThreadPoolExecutor(2) as workers:
         list(workers.map(lambda _: begin_compiling("once", BEGIN, programs), range(4)))
     prepared = BEGIN()
-    assert seen == [(prepared.model.w_in.shape, prepared.task.encoding.shape, prepared.test.examples.x.shape)]
+    assert seen == [(prepared.model.w_in.shape, prepared.task.encoding.shape, prepared.test.x.shape)]
     assert sorted(compiled) == ["check", "steps"]
 
 
@@ -46,6 +46,6 @@ def test_a_compilation_that_fails_is_tried_again():
 
     tried = []
     with pytest.raises(RuntimeError, match="out of memory"):
-        begin_compiling("again", BEGIN, lambda *run: (fail,))
-    begin_compiling("again", BEGIN, lambda *run: (lambda: tried.append(run),))
+        begin_compiling("again", BEGIN, lambda empty: (fail,))
+    begin_compiling("again", BEGIN, lambda empty: (lambda: tried.append(empty),))
     assert len(tried) == 1

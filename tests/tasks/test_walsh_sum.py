@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from genscope.fourier import WalshFunction, points
 from genscope.tasks import WalshSum
+from tests.chance import assert_count
 from tests.seeds import seed
 
 
@@ -46,24 +46,16 @@ def test_all_sets_of_a_size_can_be_asked_for():
     assert {*task.function().supports} == {*itertools.combinations(range(4), 2)}
 
 
-def pairs_of_supports(draws, plant=False):
-    """How often each set of three pairs out of four positions was drawn; the fault copies the first to 2 % of them."""
+def test_supports_are_uniform_without_replacement():
+    """20 sets of three pairs out of four positions, 20,000 draws; a set that is drawn 40 % too often is found."""
+    draws = 20_000
     keys = jr.split(jr.key(seed(3)), draws)
     members = jax.jit(jax.vmap(lambda key: WalshSum.draw(key, context_length=4, degree=2, sparsity=3).members))(keys)
     codes = np.sort(np.asarray(members) @ (1 << np.arange(4)), axis=1)
-    if plant:
-        codes[: draws // 50] = codes[0]
-    return np.unique(codes, axis=0, return_counts=True)[1]
-
-
-def test_supports_are_uniform_without_replacement():
-    """20 sets of three pairs, 20,000 draws: exact binomial limits, false alarm 1e-9 by Bonferroni."""
-    draws, level = 20_000, 1e-9 / 40
-    low, high = binom.ppf(level, draws, 1 / 20), binom.isf(level, draws, 1 / 20)
-    counts = pairs_of_supports(draws)
+    counts = np.unique(codes, axis=0, return_counts=True)[1].tolist()
     assert len(counts) == 20
-    assert low <= counts.min() <= counts.max() <= high
-    assert pairs_of_supports(draws, plant=True).max() > high
+    for count in counts:
+        assert_count(count, draws, 1 / 20, planted=1.4 / 20)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import binom
 
-from genscope.train.samples_to_threshold import SEE_ALL
 from genscope.train.screen import MARGIN, _estimate, screened
+from genscope.train.stops import SEE_ALL
+from tests.chance import Seldom
 from tests.seeds import seed
 
 M, CHUNK = 5000, 125
@@ -33,19 +33,16 @@ def refusals(losses, controls, thresholds, margin):
     return jnp.sum(~jax.vmap(check, in_axes=(0, 0, 0, None))(losses, controls, thresholds, margin).passed)
 
 
-def test_sets(rng, count, learned, noise):
+def drawn_sets(rng, count, learned, noise):
     """Losses and controls of predictors learned * y + noise on simple prompts."""
     y, e = rng.normal(size=(2, count, M))
     return ((y - learned * y - noise * e) ** 2).astype(np.float32), (y**2).astype(np.float32)
 
 
-test_sets.__test__ = False
-
-
 @pytest.mark.parametrize("margin", [MARGIN, SEE_ALL])
 @pytest.mark.parametrize("shift", [-0.5, -0.01, 0.01, 0.5])
 def test_the_verdict_is_that_of_the_mean(margin, shift):
-    losses, control = (part[0] for part in test_sets(np.random.default_rng(0), 1, 0.2, 0.3))
+    losses, control = (part[0] for part in drawn_sets(np.random.default_rng(0), 1, 0.2, 0.3))
     threshold = np.float32(losses.mean(dtype=float) - shift)
     verdict = check(losses, control, threshold, np.float32(margin))
     assert bool(verdict.passed) == (shift < 0)
@@ -55,7 +52,7 @@ def test_the_verdict_is_that_of_the_mean(margin, shift):
 
 
 def test_an_untrained_network_is_refused_by_the_first_chunk():
-    losses, control = (part[0] for part in test_sets(np.random.default_rng(1), 1, 0.0, 0.02))
+    losses, control = (part[0] for part in drawn_sets(np.random.default_rng(1), 1, 0.0, 0.02))
     verdict = check(losses, control, np.float32(0.7), np.float32(MARGIN))
     assert int(verdict.seen) == CHUNK
     assert float(verdict.mean) == pytest.approx(losses.mean(), rel=0.01)  # known beyond its own sample
@@ -63,18 +60,17 @@ def test_an_untrained_network_is_refused_by_the_first_chunk():
 
 # Learned share and noise: an untrained network, one that has begun, one that guesses well, one that is mostly noise.
 PREDICTORS = [(0.0, 0.05), (0.2, 0.3), (0.8, 0.1), (0.5, 1.0)]
-MISS = 1e-3  # stated: less than one passing check in a thousand is refused, however near the threshold
+REFUSED = 1e-3  # stated: less than one passing check in a thousand is refused, however near the threshold
 
 
 @pytest.mark.parametrize(("learned", "noise"), PREDICTORS)
 def test_passing_models_are_hardly_ever_refused(learned, noise):
-    """Means just below the threshold. False alarm 1e-9; the screen with a margin of 1.5 is found out."""
-    count = 1500
-    losses, control = test_sets(np.random.default_rng(seed(2)), count, learned, noise)
+    """Means just below the threshold; the screen with a margin of 1.5, which refuses 40 %, is found out."""
+    law = Seldom(1500, REFUSED, planted=0.3)
+    losses, control = drawn_sets(np.random.default_rng(seed(2)), law.trials, learned, noise)
     thresholds = (losses.mean(axis=1, dtype=float) * (1 + 1e-5)).astype(np.float32)
-    limit = binom.isf(1e-9, count, MISS)
-    assert int(refusals(losses, control, thresholds, np.float32(MARGIN))) <= limit
-    assert int(refusals(losses, control, thresholds, np.float32(1.5))) > limit
+    assert law.explains(int(refusals(losses, control, thresholds, np.float32(MARGIN))))
+    assert not law.explains(int(refusals(losses, control, thresholds, np.float32(1.5))))
 
 
 # The same predictors a little earlier in their training: share and noise by which they differed.
@@ -83,16 +79,15 @@ EARLIER = [(0.2, 0.3, 0.02, 0.05), (0.8, 0.1, 0.1, 0.3)]
 
 @pytest.mark.parametrize(("learned", "noise", "less", "other"), EARLIER)
 def test_the_losses_of_an_earlier_model_are_a_control(learned, noise, less, other):
-    """Means just below the threshold. False alarm 1e-9; a control whose mean is wrong by a tenth is found out."""
-    count = 1000
-    y, e, f = np.random.default_rng(seed(4)).normal(size=(3, count, M))
+    """Means just below the threshold; a control whose mean is wrong by a fifth refuses 86 % and is found out."""
+    law = Seldom(1000, REFUSED, planted=0.5)
+    y, e, f = np.random.default_rng(seed(4)).normal(size=(3, law.trials, M))
     losses = ((y - learned * y - noise * e) ** 2).astype(np.float32)
     earlier = ((y - (learned - less) * y - noise * e - other * f) ** 2).astype(np.float32)
     thresholds = (losses.mean(axis=1, dtype=float) * (1 + 1e-5)).astype(np.float32)
-    limit = binom.isf(1e-9, count, MISS)
-    assert int(refusals(losses, earlier, thresholds, np.float32(MARGIN))) <= limit
-    earlier[:, M // 2 :] *= 1.2  # half of the examples come from an earlier model still
-    assert int(refusals(losses, earlier, thresholds, np.float32(MARGIN))) > limit
+    assert law.explains(int(refusals(losses, earlier, thresholds, np.float32(MARGIN))))
+    earlier[:, M // 2 :] *= 1.4  # half of the examples come from an earlier model still
+    assert not law.explains(int(refusals(losses, earlier, thresholds, np.float32(MARGIN))))
 
 
 def test_an_earlier_model_makes_a_check_short():
@@ -138,7 +133,7 @@ def test_the_estimate_is_the_intercept_of_least_squares(columns, idle):
 
 @pytest.mark.parametrize(("excess", "seen"), [(0.3, CHUNK), (0.03, M)])
 def test_a_check_that_needs_more_than_its_patience_sees_all(excess, seen):
-    losses, control = (part[0] for part in test_sets(np.random.default_rng(5), 1, 0.2, 0.3))
+    losses, control = (part[0] for part in drawn_sets(np.random.default_rng(5), 1, 0.2, 0.3))
     threshold = np.float32(losses.mean(dtype=float) - excess)
     alone = check(losses, control, threshold, np.float32(MARGIN))
     verdict = check(losses, control, threshold, np.float32(MARGIN), patience=0.25)

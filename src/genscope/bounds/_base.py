@@ -1,7 +1,5 @@
 """Bound: what a theorem promises, summand by summand, and whether its constants are proved.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; the value is the sum of the terms. A number that no float can hold is `inf`, which is still a valid
 upper bound.
 """

@@ -14,6 +14,7 @@ from genscope.bounds._logarithms import log, log_sum
 from genscope.bounds._parameters import Choice, check_fields, count, norm
 from genscope.bounds.covering import linear_size, matrix_size
 from genscope.bounds.split import Cover
+from genscope.refusal import Refusal
 
 Several = float | Sequence[float]
 
@@ -42,12 +43,12 @@ class Refine:
         }
         for name, needed in needs.items():
             if getattr(self, name) is not None and getattr(self, needed) in (None, False):
-                raise ValueError(
+                raise Refusal(
                     f"Refine got {name}={getattr(self, name)} without {needed}: the refinement rests on both. "
                     f"Give {needed} as well, or leave {name} out."
                 )
         if self.embedding_spectral is not None and self.query_key_context_21 is not None:
-            raise ValueError(
+            raise Refusal(
                 "Refine got embedding_spectral and query_key_context_21: a cover of contexts does not know trained "
                 "embeddings. Leave one of them out."
             )
@@ -90,7 +91,7 @@ def broadcast(caller: str, number: int | None, **norms: Several | None) -> list[
     lengths |= set() if number is None else {number}
     if len(lengths) != 1:
         listed = {name: len(value) for name, value in norms.items() if isinstance(value, Sequence)}
-        raise ValueError(
+        raise Refusal(
             f"{caller} got lists of lengths {listed} for {number or 'an unknown number of'} parts: a norm is one "
             "number for all parts, or a list with one per part. Say how many parts there are, and give as many norms."
         )

@@ -1,7 +1,6 @@
 r"""Arithmetic on logarithms: sums, and binomials of numbers that no float can hold.
 
 Source: Stirling's series.
-Departures: None.
 Guarantee: exact to about 14 digits for all arguments; what exceeds the largest float is `inf`, never an error or NaN.
 """
 

@@ -3,8 +3,6 @@
 A parameter is annotated `Annotated[float, Number(...)]`. The decorator `checked` holds every call against these ranges;
 the command line reads its options and their help from the same place.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a function sees finite numbers in their range, and whole numbers as integers of any size.
 """
 
@@ -15,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from numbers import Real
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
+
+from genscope.refusal import Refusal
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,7 +44,7 @@ class Number:
     def accept(self, caller: str, name: str, value: Any) -> float:
         """The value if it is allowed; whole numbers become integers."""
         if not isinstance(value, Real) or isinstance(value, bool):
-            raise TypeError(
+            raise Refusal(
                 f"{caller} got {name}={value!r} of type {type(value).__name__}: {self.meaning}; {self.allowed}. "
                 "Give a Python number."
             )
@@ -53,7 +53,7 @@ class Number:
             exact < self.high or (self.closed[1] and exact == self.high)
         )
         if not inside or (self.whole and exact != math.floor(exact)):
-            raise ValueError(
+            raise Refusal(
                 f"{caller} got {name}={value!r}: {self.meaning}; {self.allowed}. Give such a number for {name}."
             )
         return math.floor(exact) if self.whole else exact
@@ -121,7 +121,7 @@ class Parameter:
             return self.about.accept(caller, name, value)
         choices = (False, True) if self.plain is bool else get_args(self.plain)
         if value not in choices:
-            raise ValueError(f"{caller} got {name}={value!r}: {self.about.meaning}. Choose one of {choices}.")
+            raise Refusal(f"{caller} got {name}={value!r}: {self.about.meaning}. Choose one of {choices}.")
         return value
 
 

@@ -5,11 +5,11 @@ $q$ has $\mathbb P(\hat p\le q,\ \mathrm{kl}(\hat p\|q)\ge t)\le e^{-mt}$ (Chern
 seen into what may be true.
 
 Source: langford2005 (the inverse); Chernoff (1952).
-Departures: None.
 Guarantee: exact up to rounding, from 0 to 1 and for every budget; the inverse is approached from above.
 """
 
 import math
+import sys
 from typing import Annotated
 
 from genscope.bounds._parameters import Number, checked, norm
@@ -49,7 +49,7 @@ def kl_inverse(p: Share, budget: Annotated[float, norm("largest divergence in na
         excess = _divergence(p, 1 - p, rise, rest) - budget
         if not 0 < excess < math.inf:
             break
-        rise -= excess * (p + rise) * rest / rise
+        rise -= excess * ((p + rise) / rise) * rest
     return min(1.0, p + rise)
 
 
@@ -63,12 +63,17 @@ def _divergence(p: float, other: float, rise: float, rest: float) -> float:
     if rest <= 0:
         return math.inf
     q = p + rise
-    kept = p * _log_less(p / q, rise / q) if p else 0.0
-    return rise * rise / q + kept - other * _log_less(rest / other, rise / other)
+    kept = p * _log_less(p, q, rise) if p else 0.0
+    return rise * (rise / q) + kept - other * _log_less(rest, other, rise)
 
 
-def _log_less(ratio: float, fall: float) -> float:
-    r"""$\log(1-f)+f$, where $1-f$ = `ratio` is known to its own last digit."""
-    if fall < 1e-2:  # the series: its tenth term is below the last digit
-        return -sum(fall**power / power for power in range(2, 10))
-    return math.log(ratio) + fall if ratio else -math.inf
+def _log_less(part: float, whole: float, fall: float) -> float:
+    r"""$\log\frac{\rm part}{\rm whole}+\frac{\rm fall}{\rm whole}$, where `part` is `whole` less `fall`."""
+    share = fall / whole
+    if share < 1e-2:  # the series: its tenth term is below the last digit
+        return -sum(share**power / power for power in range(2, 10))
+    if share < 0.5:
+        return math.log1p(-share) + share
+    ratio = part / whole
+    # A quotient below the smallest normal number has few digits left.
+    return (math.log(ratio) if ratio >= sys.float_info.min else math.log(part) - math.log(whole)) + share

@@ -29,6 +29,7 @@ from genscope.bounds._parameters import (
     checked,
     count,
 )
+from genscope.refusal import Refusal
 
 RATIOS = (1.05, 1.1, 1.25, 1.5, 2.0)
 _ROUNDING = 1 + 1e-12  # kappa is known to so much; a whole number just missed is taken as reached
@@ -160,7 +161,7 @@ def refuse_options(caller: str, form: str, **options: object) -> None:
     """Refuse options that a form does not know, instead of ignoring them."""
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise ValueError(
+        raise Refusal(
             f"{caller} got {', '.join(given)} with form={form!r}: the {form} form does not know "
             f"{'it' if len(given) == 1 else 'them'}. Leave {'it' if len(given) == 1 else 'them'} out, or choose the "
             f"other form."

@@ -1,6 +1,6 @@
 r"""Covering numbers from combinatorial dimensions: VC, pseudo and fat-shattering.
 
-Source: edelman2022, Section 2 (lecture notes); Anthony and Bartlett (1999), Theorems 3.7, 12.2 and 12.8.
+Source: Section 2.2 of the lecture notes on edelman2022; Anthony and Bartlett (1999), Theorems 3.7, 12.2 and 12.8.
 Departures: the exponent of the fat-shattering bound is printed wrongly in the lecture notes (docs/errata.md).
 Guarantee: proved in the sources, with all constants; logarithms in nats.
 """
@@ -11,13 +11,14 @@ from typing import Annotated
 from genscope.bounds._base import Bound
 from genscope.bounds._logarithms import exp, log, log_multisets, softplus
 from genscope.bounds._parameters import Epsilon, Number, checked, count, positive
+from genscope.refusal import Refusal
 
 SampleSize = Annotated[float, count("number of points m, at least the dimension")]
 
 
 def _check(caller: str, dimension: float, points: float) -> None:
     if points < dimension:
-        raise ValueError(
+        raise Refusal(
             f"{caller} got dimension {dimension} with points={points}: the bound holds for at least as many points as "
             "the dimension. Give more points."
         )

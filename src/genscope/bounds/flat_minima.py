@@ -4,7 +4,7 @@ Of $\rho=N(\theta,\sigma^2I)$ and $\pi=N(0,\sigma^2I)$ the divergence is $\frac{
 interpolator with Hessian trace $H$ the risk on the sample at perturbed weights is $\frac{\sigma^2}2(H+\Delta(\sigma))$,
 which defines $\Delta$. Where weights are built and not learned, all of this is known before the sample.
 
-Source: lintilhac2026, Theorem 2 and Section 3.
+Source: lintilhac2026, Theorem 2, Section 1.2 and Appendix E.2.
 Departures: the form for clipped losses, of rate $n^{-1/2}$ where the paper has $n^{-1/3}$. The paper takes the change
 of the trace for $\Delta$; `direct` measures the risk itself.
 Guarantee: `semi_analytic`, `direct` and `analytic` hold for a learned network that the construction dominates
@@ -95,7 +95,7 @@ def analytic(
     perturbation: Annotated[float, norm("proved bound of Δ(σ)")],
     empirical_risk: EmpiricalRisk = 0.0,
 ) -> Bound:
-    r"""Proved throughout, by a bound of $\Delta(\sigma)$ (lintilhac2026, Lemmas 19 to 31)."""
+    r"""Proved throughout, by a bound of $\Delta(\sigma)$ (lintilhac2026, Theorem 17)."""
     bound = semi_analytic(setting, sigma=sigma, trace=trace, perturbation=perturbation, empirical_risk=empirical_risk)
     return replace(bound, name="analytic", kind="analytic")
 

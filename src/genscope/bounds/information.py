@@ -1,7 +1,6 @@
 r"""How many samples no learner can do without.
 
 Source: edelman2022, Section 5, states the order $s\log T$; the number here counts hypotheses.
-Departures: None.
 Guarantee: proved, for noiseless binary labels and inputs that do not depend on the support.
 """
 
@@ -11,6 +10,7 @@ from typing import Annotated
 from genscope.bounds._base import Bound
 from genscope.bounds._logarithms import log, log_multisets
 from genscope.bounds._parameters import Number, checked, count
+from genscope.refusal import Refusal
 
 
 @checked
@@ -27,7 +27,7 @@ def lower(
     randomised learner is a mixture of these.
     """
     if support_size > context_length:
-        raise ValueError(
+        raise Refusal(
             f"lower got support_size={support_size} with context_length={context_length}: the support is a set of "
             f"positions, so support_size is at most {context_length}. Shorten the support or lengthen the context."
         )

@@ -1,7 +1,7 @@
 r"""How much noise on the weights of the Fourier construction can change the trace of its Hessian, to first order.
 
-Source: lintilhac2026, Section 2.3 and Appendix E (the chain of Lemmas 19 to 31, whose formulas are lost in the text we
-have; the proof below is ours).
+Source: lintilhac2026, Section 2.3 and Theorem 17 (by the chain from Lemma 19 to Theorem 31 in Appendices L and M, whose
+formulas are lost in the text we have; the proof below is ours).
 Departures: terms of second order in $\sigma$ are left out, as in the paper; here this makes the bound smaller.
 Guarantee: for functions with coefficients of one sign, up to $O(\sigma^2)$ and $O(\tau)$, with probability $1-\delta$
 over the noise and at every given input, as long as no ReLU unit changes sides (`steady_sigma`).
@@ -39,6 +39,7 @@ import math
 from typing import NamedTuple
 
 from genscope.bounds._base import Bound
+from genscope.refusal import Refusal
 
 _ROOT = math.sqrt(2)
 
@@ -56,7 +57,7 @@ def derivatives(
 ) -> Derivatives:
     r"""G, S and $a_1$ for components of one `degree` k, first attention c, second attention ($\Lambda$, M), value v."""
     if degree < 1 or min(sharpness, logits_norm, largest_logit, value, inactive) <= 0:
-        raise ValueError(
+        raise Refusal(
             f"derivatives got {degree=}, {sharpness=}, {logits_norm=}, {largest_logit=}, {value=}, {inactive=}: all "
             "are positive, and a degree is a whole number from 1 on. Take them from the construction."
         )
@@ -99,7 +100,7 @@ def trace_change(
         name="trace-change",
         terms={"gradient": 4 * gradient * moved, "residual": 2 * parameters * output * hessian},
         explicit=True,
-        source="lintilhac2026, Section 2.3",
+        source="lintilhac2026, Theorem 17",
     )
 
 
@@ -129,7 +130,7 @@ def _mean(first: float, second: float, radius: float, value_first: float, value_
 
 def _check(sigma: float, count: int, inputs: int, failure_probability: float) -> None:
     if not 0 < sigma < math.inf or min(count, inputs) < 1 or not 0 < failure_probability < 1:
-        raise ValueError(
+        raise Refusal(
             f"got {sigma=} for {count} parameters or components and {inputs=} with {failure_probability=}: a positive "
             "standard deviation, at least one of each, and a probability between 0 and 1. Correct the one that is not."
         )

@@ -6,7 +6,6 @@ $\mathbb E_\rho\hat R$ and $\mathrm{KL}(\rho\|\pi)$. A choice among $G$ priors i
 \frac G\delta$; one among posteriors is free.
 
 Source: alquier2024, Theorem 2.1; maurer2004, Theorem 5; langford2005 (the risk on the sample from draws).
-Departures: None.
 Guarantee: theorems, with all constants. They speak of the randomised predictor, not of the mean of $\rho$.
 """
 

@@ -5,7 +5,7 @@ whose transitions are $1/N$-Lipschitz in the state. Lower bounds are for any bid
 a ball of radius $r_h$ and whose output is $\mathfrak L/r_h$-Lipschitz in $(U^\to h^\to,U^\leftarrow h^\leftarrow)$, on
 1STR with $y_j=\langle u,x_{t_j}\rangle$, $x\sim\mathcal N(0,I)$, $t_j$ uniform.
 
-Source: mousavi2025, Lemmas 29 and 30, Theorem 5; Propositions 6 and 35, Theorem 7.
+Source: mousavi2025, Lemmas 29 and 30, Corollary 33; Propositions 6 and 35, Theorem 7.
 Departures: all constants are explicit. The states of both directions have $2d_h$ coordinates, not $d_h$. The printed
 norm bound rests on the false branch of Lemma 41 (`packing_printed`); Sudakov's inequality repairs it, for the Frobenius
 norm.
@@ -121,10 +121,10 @@ def rnn_risk(
     form: Form = "explicit",
     constant: Constant = None,
 ) -> Bound:
-    r"""Truncated risk of bidirectional recurrent networks of bounded norm (mousavi2025, Theorem 5).
+    r"""Truncated risk of bidirectional recurrent networks of bounded norm (mousavi2025, Corollary 33).
 
     Explicit: Dudley's integral of `rnn_cover`, as in `token_regression_risk`.
-    Order (Theorem 5): $\hat R_\tau+c_0\tau\sqrt{p\log(RNn\tau)/n}$ with all $p$ parameters.
+    Order (Corollary 33): $\hat R_\tau+c_0\tau\sqrt{p\log(RNn\tau)/n}$ with all $p$ parameters.
     """
     parameters = transition_parameters, output_parameters
     if form == "order":
@@ -132,7 +132,7 @@ def rnn_risk(
         capacity = log(2 * transition_parameters + output_parameters) + log(nats)
         complexity = exp(log(constant or 1.0) + log(truncation) + (capacity - log(samples)) / 2)
         terms = {"empirical risk": empirical_risk, "complexity": complexity}
-        return Bound("rnn-risk", terms, explicit=False, source="mousavi2025, Theorem 5", trivial=truncation)
+        return Bound("rnn-risk", terms, explicit=False, source="mousavi2025, Corollary 33", trivial=truncation)
     refuse_options("rnn_risk", form, constant=constant)
     depths = int(transition_depth), int(output_depth)
     norms = log(parameter_norm), log(state_radius), log(token_norm)

@@ -2,7 +2,6 @@ r"""From covering numbers to generalization, and from a bound to a sample size.
 
 Source: edelman2022, Lemma 2.2, made explicit by Dudley's entropy integral and McDiarmid's inequality (both standard);
 Anthony and Bartlett (1999), Theorem 10.1, for margins.
-Departures: None.
 Guarantee: proved, with all constants; numerical integrals are upper sums.
 """
 
@@ -13,6 +12,7 @@ from typing import Annotated
 from genscope.bounds._base import Bound
 from genscope.bounds._logarithms import exp, log
 from genscope.bounds._parameters import Choice, Number, checked, count, norm, positive
+from genscope.refusal import Refusal
 
 Samples = Annotated[float, count("sample size m")]
 Confidence = Annotated[float, Number("probability 1 − δ with which the bound holds", high=1)]
@@ -124,7 +124,7 @@ def sample_size(bound_of_samples: Callable[[int], Bound | float], target: float)
     12226
     """
     if not target > 0:
-        raise ValueError(
+        raise Refusal(
             f"sample_size got {target=}: a bound falls towards 0 and does not reach it. Give a target above 0."
         )
 

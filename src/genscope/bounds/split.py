@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from genscope.bounds._logarithms import exp, log, log_sum
+from genscope.refusal import Refusal
 
 _NEAR, _FAR = 0.4, 4.0  # tilts: a logarithmic factor of 3 between two covers tilts by log(3) / 3
 _EFFORT = 400  # steps of the finest grid
@@ -40,7 +41,7 @@ def split_cubic(constants: Sequence[float], coefficients: Sequence[float], epsil
     """
     positive = all(map(math.isfinite, [*constants, *coefficients, epsilon])) and min([*constants, *coefficients]) > 0
     if not positive or epsilon <= 0 or len(constants) != len(coefficients):
-        raise ValueError(
+        raise Refusal(
             f"split_cubic got {constants=}, {coefficients=}, {epsilon=}: they are positive, as many constants as "
             "coefficients. Leave out covers that cost nothing."
         )

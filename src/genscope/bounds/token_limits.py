@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from genscope.bounds._base import Bound
 from genscope.bounds._parameters import Choice, checked, count
 from genscope.bounds.risk import Samples
+from genscope.refusal import Refusal
 
 Tokens = Annotated[float, count("number of tokens N of a prompt")]
 TokenDimension = Annotated[float, count("dimension d of a token, without its encoding")]
@@ -46,7 +47,7 @@ def heads_lower(
     missed = 1 - _share(heads, sparsity)
     if form != "block":
         if dimension is None:
-            raise ValueError(
+            raise Refusal(
                 f"heads_lower got no dimension with {form=}: scores may read the tokens, and tell the more of them the "
                 "fewer dimensions these have. Give the dimension of a token, or choose form='block'."
             )

@@ -132,7 +132,7 @@ def token_regression_risk(
     Explicit (Corollary 19): $\hat R_\tau+2\hat{\mathfrak R}+3\tau\sqrt{\log(2/\delta)/(2n)}$ by Dudley's integral of
     `token_regression_cover`, since $\min(\cdot^2,\tau)$ is $2\sqrt\tau$-Lipschitz. Gaussian tokens are as short as
     `token_radius` says with probability $1-(nN)^{-1/2}$, which is to be added to $\delta$.
-    Order (Lemma 18): $\hat R_\tau+c_0\tau\sqrt{(mHD+\min(r_z^6L^2H^2r_{QK}^2,HD^2))/n}$; $\delta$ is in $c_0$.
+    Order (Corollary 19): $\hat R_\tau+c_0\tau\sqrt{(mHD+\min(r_z^6L^2H^2r_{QK}^2,HD^2))/n}$; $\delta$ is in $c_0$.
     """
     lipschitz = log(readout_norm) + log(hidden_norm)
     sizes = _Sizes(heads, embedding, width, lipschitz, log(query_key_21), log(token_norm), 0.0)
@@ -142,7 +142,7 @@ def token_regression_risk(
         capacity = log_sum([log(width * heads * embedding), min(norms, log(heads * embedding**2))])
         complexity = exp(log(constant or 1.0) + log(truncation) + (capacity - log(samples)) / 2)
         terms = {"empirical risk": empirical_risk, "complexity": complexity}
-        return Bound(name, terms, explicit=False, source="mousavi2025, Lemma 18", trivial=truncation)
+        return Bound(name, terms, explicit=False, source=source, trivial=truncation)
     refuse_options("token_regression_risk", form, constant=constant)
 
     def log_cover(accuracy: float) -> float:

@@ -2,7 +2,6 @@ r"""Covering a ball of parameters, as a comparator: linear in parameters, withou
 
 Source: none in the papers; a maximal packing of a ball of radius $R$ in $\mathbb R^p$ covers it, consists of members of
 the ball and, by volumes, has at most $(1+2R/\delta)^p$ elements.
-Departures: None.
 Guarantee: proved, with all constants.
 """
 
@@ -23,6 +22,7 @@ from genscope.bounds.attention import (
     Width,
 )
 from genscope.bounds.packing import ball_size
+from genscope.refusal import Refusal
 
 _SOURCE = "volumes of balls"
 
@@ -67,7 +67,7 @@ def volumetric_head(
     are given, the smaller of the two.
     """
     if (query_radius is None) != (key_radius is None) or (query_key_radius is None and query_radius is None):
-        raise ValueError(
+        raise Refusal(
             f"volumetric_head got {query_key_radius=}, {query_radius=}, {key_radius=}: the scores are covered through "
             "W_QK, or through W_Q and W_K. Give query_key_radius, or both query_radius and key_radius."
         )
@@ -100,7 +100,7 @@ def crossover(
     Covers by norms grow like 1/ε², covers by parameters like log 1/ε: the former are smaller at coarse accuracies.
     """
     if not 0 < low < high < math.inf:
-        raise ValueError(f"crossover got {low=}, {high=}: accuracies with 0 < low < high. Give such a range.")
+        raise Refusal(f"crossover got {low=}, {high=}: accuracies with 0 < low < high. Give such a range.")
 
     def ahead(log_epsilon: float) -> bool:
         epsilon = math.exp(log_epsilon)

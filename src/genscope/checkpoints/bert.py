@@ -1,11 +1,24 @@
 """BERT, RoBERTa and their kin, with or without a prefix.
 
-Source: the names of Hugging Face's `BertModel` and `RobertaModel`.
-Departures: None.
+Source: the names of Hugging Face's `BertModel` and `RobertaModel`. RoBERTa counts positions from the one after that of
+padding, so that of 514 rows 512 are used.
 Guarantee: exact.
 """
 
-from genscope.checkpoints._layout import BIASES, MLP, NORMS, OUTPUT, RESIDUALS, Heads, Layout, Stack, cut_rows
+from collections.abc import Iterator
+
+from genscope.checkpoints._layout import (
+    MLP,
+    NORMS,
+    OUTPUT,
+    RESIDUALS,
+    Config,
+    Heads,
+    Kind,
+    Layout,
+    Stack,
+    cut_rows,
+)
 
 _SELF = "encoder.layer.{}.attention.self."
 
@@ -20,10 +33,19 @@ def _input_norms(layer: int) -> tuple[str]:
     return (f"encoder.layer.{layer - 1}.output.LayerNorm" if layer else "embeddings.LayerNorm",)
 
 
+def _doubts(config: Config) -> Iterator[str]:
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        yield f"positions enter its scores (position_embedding_type is {positions!r:.40}), in a way not known here"
+
+
+_ROBERTA = Kind(heads=12, padding=1)
 LAYOUT = Layout(
     architecture="BERT",
-    model_types=frozenset({"bert", "roberta", "xlm-roberta", "camembert"}),
+    kinds={"bert": Kind(heads=12), "roberta": _ROBERTA, "xlm-roberta": _ROBERTA, "camembert": _ROBERTA},
     signs=tuple(f"{_SELF}{part}.weight" for part in ("query", "key", "value")),
+    names=r"attention\.self\.(query|key|value)\.(weight|bias)|intermediate\.dense\.(weight|bias)"
+    r"|(attention\.)?output\.(dense|LayerNorm)\.(weight|bias|gamma|beta)",
     cut=_cut,
     input_norms=_input_norms,
     embeddings={
@@ -31,5 +53,6 @@ LAYOUT = Layout(
         "position": "embeddings.position_embeddings.weight",
         "segment": "embeddings.token_type_embeddings.weight",
     },
-    left_out=(BIASES, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
+    doubts=_doubts,
 )

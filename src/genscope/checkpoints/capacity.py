@@ -12,7 +12,7 @@ Departures: of $\|W_{QK}^\top\|_{2,1}$, which covers $x\mapsto W_{QK}x$, and $\|
 $z\mapsto W_{QK}^\top z$, the smaller is taken for each head: tokens and contexts are the same points here, so both
 covers cost and yield the same.
 Guarantee: certified for all heads with these norms, as if the norms had been fixed before the training; not for the
-model, of which `Model.left_out` says what is missing.
+model, of which `Model.left_out` says what is missing. Where `Model.doubts` has reasons there is no bound at all.
 """
 
 import math
@@ -25,6 +25,7 @@ import numpy as np
 from genscope import bounds
 from genscope.checkpoints.model import Model
 from genscope.checkpoints.norms import LayerNorms
+from genscope.refusal import Refusal
 
 CONFIDENCE = 0.95
 _MOST = 10**100
@@ -50,7 +51,7 @@ class Setting:
         }
         for name, (fits, what) in allowed.items():
             if not fits:
-                raise ValueError(f"got {name}={getattr(self, name)}: it is {what}. Give such a number.")
+                raise Refusal(f"got {name}={getattr(self, name)}: it is {what}. Give such a number.")
 
 
 class TheoremLayer(NamedTuple):
@@ -92,12 +93,15 @@ class TheoremLayer(NamedTuple):
 
 def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: float) -> TheoremLayer:
     """A layer as the theorem sees it, if no token that enters is longer than `input_norm`."""
+    scale = model.score_scale(layer)
+    if scale is None:
+        raise Refusal(f"got a model that has no bounds: {'; '.join(model.doubts())}. Its norms are all there is.")
     query_key_21 = np.minimum(norms.query_key.two_one, norms.query_key.two_one_transposed)
     heads = model.heads(layer)
     return TheoremLayer(
         norms.value.two_one.tolist(),
         norms.value.spectral.tolist(),
-        (model.score_scale(layer) * query_key_21).tolist(),
+        (scale * query_key_21).tolist(),
         *(input_norm, input_norm),
         *(heads.value.shape[2], heads.value.shape[1]),
     )
@@ -106,19 +110,22 @@ def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: fl
 def bound_capacity(model: Model, norms: Sequence[LayerNorms], setting: Setting) -> dict[str, Any]:
     """Capacity and excess error of every layer, and curves for the one of largest capacity.
 
-    A layer whose tokens are bounded neither by a norm nor by the setting has no bounds.
+    A layer whose tokens are bounded neither by a norm nor by the setting has no bounds; nor has a model of which the
+    reader does not know what it computes, for the reasons under `withheld`.
     """
+    withheld = model.doubts()
     rows, known = [], {}
     for number, layer in enumerate(norms):
         longest = model.input_norm(number) if setting.input_norm is None else setting.input_norm
         row = {"layer": number, "input_norm": longest, "score_scale": model.score_scale(number)}
-        if longest is not None:
+        if longest is not None and not withheld:
             known[number] = theorem_layer(model, number, layer, input_norm=longest)
             row |= known[number].capacity(setting)
         rows.append(dict.fromkeys(("log_cover", "excess_error", "vacuous")) | row)
     largest = max(known, key=lambda number: rows[number]["log_cover"], default=None)
     return {
-        "explicit": True,
+        "withheld": list(withheld),
+        "explicit": None if withheld else True,
         "source": "edelman2022, Section 4 (multi-head); anthony1999, Theorem 10.1",
         "epsilon": setting.epsilon,
         "samples": setting.samples,

@@ -1,8 +1,7 @@
 """A model from a file: which naming scheme it follows, how many heads it has, and the weights of each layer.
 
-Source: None (house design).
-Departures: None.
-Guarantee: exact. A file that follows no scheme, or more than one, is refused with what was found in it.
+Guarantee: exact. A file that follows no scheme, or more than one that the config could mean, is refused with what was
+found in it.
 """
 
 import math
@@ -14,15 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from genscope.checkpoints import bert, gpt2, llama, nanogpt, neox, torch_encoder, vit
-from genscope.checkpoints._layout import Heads, Layout, Stack, Weights
+from genscope.checkpoints._layout import BIASES, GROUPED, Config, Heads, Kind, Layout, Stack, Weights
+from genscope.checkpoints.doubts import find_doubts, find_kind
 from genscope.checkpoints.norms import largest_row_norm
 from genscope.checkpoints.reader import read_json, read_tensors
+from genscope.refusal import Refusal
 
 LAYOUTS = (bert.LAYOUT, gpt2.LAYOUT, nanogpt.LAYOUT, llama.LAYOUT, vit.LAYOUT, torch_encoder.LAYOUT, neox.LAYOUT)
 _HEADS = ("num_attention_heads", "n_head", "num_heads", "nhead")
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers")
 _LENGTHS = ("max_position_embeddings", "n_positions", "block_size")
-_NORMED = re.compile(r"\.[qk]_(norm|ln|layernorm)\.")
+_BIASED = re.compile(r".*\b([qkv]_proj|query|key|value|c_attn|qkv|query_key_value)\.bias|.*\bin_proj_bias")
 
 
 @dataclass(frozen=True)
@@ -37,33 +38,46 @@ class Model:
         """The maps of a layer's heads."""
         return self.layout.cut(self.stack, layer)
 
-    def score_scale(self, layer: int) -> float:
-        r"""What the model multiplies $z^\top W_Q W_K^\top x$ by before the softmax."""
-        width = self.heads(layer).query.shape[2]
-        rule = self.layout.score_scale
-        return 1 / math.sqrt(width) if rule is None else rule(self.stack.config, layer, width)
+    @property
+    def kind(self) -> Kind | None:
+        """What the model computes with its weights, if that is known."""
+        return find_kind(self.layout, self.stack)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Why no bounds are given; none if they are."""
+        return find_doubts(self.layout, self.stack)
+
+    def score_scale(self, layer: int) -> float | None:
+        r"""What the model multiplies $z^\top W_Q W_K^\top x$ by before the softmax; None if that is not known."""
+        kind = self.kind
+        return None if kind is None else kind.score_scale(self.stack, layer, self.heads(layer).query.shape[2])
 
     def input_norm(self, layer: int) -> float | None:
         r"""A bound on the tokens that enter a layer, from the norm before it: $\sqrt d \max_i |g_i| + \|b\|$.
 
-        Layer norm makes of any token $g \odot u + b$ with $\|u\| \le \sqrt d$. None if the weights do not tell.
+        Layer norm, and its like without a mean, makes of any token $g \odot u + b$ with $\|u\| \le \sqrt d$, whatever
+        its epsilon. The gain $g$ is the stored weight, or 1 + weight in some models. None if the weights do not tell.
         """
-        bounds = [self._norm_bound(name) for name in self.layout.input_norms(layer)]
+        kind = self.kind
+        if kind is None:
+            return None
+        bounds = [self._norm_bound(name, kind.gain) for name in self.layout.input_norms(layer)]
         known = [bound for bound in bounds if bound is not None]
         return max(known) if known and len(known) == len(bounds) else None
 
-    def _norm_bound(self, name: str) -> float | None:
-        gain, bias = (
+    def _norm_bound(self, name: str, more: float) -> float | None:
+        weight, bias = (
             next((found for kind in kinds if (found := self.stack.get(f"{name}.{kind}")) is not None), None)
             for kinds in (("weight", "gamma"), ("bias", "beta"))
         )
-        if gain is None or gain.ndim != 1 or not gain.size:
+        if weight is None or weight.ndim != 1 or not weight.size:
             return None
-        stretch = math.sqrt(gain.size) * largest_row_norm(gain[:, np.newaxis], name)
+        gain = weight.astype(np.float64)[:, np.newaxis] + more
+        stretch = math.sqrt(gain.size) * largest_row_norm(gain, name)
         return stretch + (0.0 if bias is None else largest_row_norm(bias.reshape(1, -1), name))
 
     def embedding_norms(self) -> dict[str, float]:
-        """The longest row of each table of embeddings."""
+        """The longest row of each table of embeddings, before any factor that the model puts on it."""
         tables = {label: self.stack.get(name) for label, name in self.layout.embeddings.items()}
         return {
             label: largest_row_norm(table.reshape(-1, table.shape[-1]), f"the {label} embeddings")
@@ -74,61 +88,83 @@ class Model:
     def context_length(self) -> int | None:
         """The most tokens that the model was made for, if the config or a table of positions tells."""
         table = self.stack.get(self.layout.embeddings.get("position", ""))
-        return self.stack.count(*_LENGTHS) or (table.shape[-2] if table is not None and table.ndim >= 2 else None)
+        rows = self.stack.count(*_LENGTHS) or (table.shape[-2] if table is not None and table.ndim >= 2 else None)
+        padding = self.kind and self.kind.padding
+        if rows is None or padding is None:
+            return rows
+        given = self.stack.config.get("pad_token_id", padding)
+        return max(1, rows - 1 - (given if type(given) is int and 0 <= given < rows else padding))
 
     def left_out(self) -> tuple[str, ...]:
         """What the model does and the theorem's head does not."""
-        named = self.stack.config.get("model_type")
-        notes = []
-        if any(map(_NORMED.search, self.stack.weights)):
-            notes.append("norms of queries and keys: they make the scores differ from the map shown")
-        if isinstance(named, str) and named not in self.layout.model_types:
-            notes.append(f"whatever distinguishes {named!r:.40} from {self.layout.architecture}, whose names it uses")
-        return (*notes, *self.layout.left_out)
+        kind, heads = self.kind, self.heads(0)
+        biased = any(name.startswith(self.stack.prefix) and _BIASED.fullmatch(name) for name in self.stack.weights)
+        shared = len(heads.key) < len(heads.query)
+        own = () if kind is None else kind.left_out
+        return (*own, *[GROUPED] * shared, *[BIASES] * biased, *self.layout.left_out)
 
 
 def open_model(path: Path, *, config: Path | None = None, heads: int | None = None) -> Model:
-    """The model in a safetensors file; sizes come from `config`, or else from the config.json beside it.
+    """The model in a safetensors file or a directory; sizes come from `config`, or else from the config.json there.
 
-    `heads` takes precedence over the number of query heads in the config.
+    Of a config with a `text_config`, as models of text and images have, that part is read. `heads` takes precedence
+    over the number of query heads in the config.
     """
     weights = read_tensors(path)
-    layout, prefix, layers = _recognise(path, weights)
-    beside = path.parent / "config.json"
-    found = read_json(config or beside) if config or beside.is_file() else {}
+    beside = (path if path.is_dir() else path.parent) / "config.json"
+    found = _of_text(read_json(config or beside) if config or beside.is_file() else {})
+    layout, prefix, layers = _recognise(path, weights, found)
     sizes = Stack(weights, prefix, 0, found)
-    stack = Stack(weights, prefix, _head_count(path, sizes, heads), found)
+    stack = Stack(weights, prefix, _head_count(path, layout, sizes, heads), found)
     stated = stack.count(*_LAYERS) or layers
     if stated != layers:
-        raise ValueError(
+        raise Refusal(
             f"{path} holds {layers} layers and its config speaks of {stated}: norms are taken of whole models. If this "
-            "is one of several shards, give the model.safetensors.index.json; else the right config by --config."
+            "is one of several shards, give their directory; else the right config by --config."
         )
     return Model(layout, stack, layers)
 
 
-def _recognise(path: Path, weights: Weights) -> tuple[Layout, str, int]:
-    found = [(layout, *stack) for layout in LAYOUTS for stack in _stacks(layout, weights).items()]
+def _of_text(config: Config) -> Config:
+    """The part of a config that describes the layers which read text."""
+    part = config.get("text_config")
+    own = {"auto_map": config["auto_map"]} if "auto_map" in config else {}
+    return own | part if isinstance(part, dict) else config
+
+
+def _recognise(path: Path, weights: Weights, config: Config) -> tuple[Layout, str, int]:
+    every = [(layout, *stack) for layout in LAYOUTS for stack in _stacks(layout, weights).items()]
+    meant = [each for each in every if _is_meant(*each, weights, config)]
+    found = meant if len(meant) == 1 else every
     if not found:
         names = ", ".join(f"{name!r:.60} {list(weights[name].shape)}" for name in sorted(weights)[:8])
-        raise ValueError(
+        raise Refusal(
             f"{path} holds {len(weights)} tensors and no attention layers whose names are known; the first are "
             f"{names or 'none'}. Known are {', '.join(layout.architecture for layout in LAYOUTS)}. Rename the weights "
             "to one of these, for instance PyTorch's layers.0.self_attn.in_proj_weight of shape [3d, d]."
         )
     if len(found) > 1:
         stacks = ", ".join(f"{layout.architecture} under {prefix!r:.60}" for layout, prefix, _ in found[:8])
-        raise ValueError(
+        raise Refusal(
             f"{path} holds {len(found)} stacks of attention layers ({stacks}): norms are taken of one at a time. "
-            "Save the one you mean to a file of its own."
+            "Give a config with its num_hidden_layers and hidden_size by --config, or save it to a file of its own."
         )
     layout, prefix, numbers = found[0]
     if numbers != set(range(len(numbers))):
-        raise ValueError(
+        raise Refusal(
             f"{path} holds {len(numbers)} layers up to number {max(numbers)}: they are numbered from 0 without "
-            "gaps. If this is one of several shards, give the model.safetensors.index.json that lists them all."
+            "gaps. If this is one of several shards, give the directory that holds them all."
         )
     return layout, prefix, len(numbers)
+
+
+def _is_meant(layout: Layout, prefix: str, numbers: set[int], weights: Weights, config: Config) -> bool:
+    """Whether the config describes a stack: by the number of its layers, and the dimension of its tokens."""
+    name = prefix + layout.signs[0].format(min(numbers))
+    sizes = [config[key] for key in ("hidden_size", "n_embd") if key in config]
+    return any(config.get(key) == len(numbers) for key in _LAYERS) and all(
+        size in weights[name].shape for size in sizes
+    )
 
 
 def _stacks(layout: Layout, weights: Weights) -> Mapping[str, set[int]]:
@@ -147,12 +183,13 @@ def _marked(sign: str, weights: Weights) -> Iterator[tuple[str, str, int]]:
     return ((name, m[1], int(m[2])) for name in weights if (m := pattern.fullmatch(name)))
 
 
-def _head_count(path: Path, sizes: Stack, given: int | None) -> int:
+def _head_count(path: Path, layout: Layout, sizes: Stack, given: int | None) -> int:
     if given is not None and given < 1:
-        raise ValueError(f"got {given} heads: a layer has 1 or more. Give the model's number of query heads.")
-    heads = given or sizes.count(*_HEADS)
+        raise Refusal(f"got {given} heads: a layer has 1 or more. Give the model's number of query heads.")
+    kind = find_kind(layout, sizes)
+    heads = given or sizes.count(*_HEADS) or (kind and kind.heads)
     if heads is None:
-        raise ValueError(
+        raise Refusal(
             f"{path} does not tell how many heads its layers have: weights never do, and no config.json with "
             f"{', '.join(_HEADS[:3])} or {_HEADS[3]} is beside it. Give it by --config FILE, or the query "
             "heads of a layer by --heads N."

@@ -1,14 +1,13 @@
 """nanoGPT: GPT-2's names, and a weight of shape [3d, d] that holds queries, keys and values as rows.
 
 Source: the names of nanoGPT's `GPT`; torch.compile puts `_orig_mod.` before them.
-Departures: None.
 Guarantee: exact; GPT-2's weight of the same name has the shape [d, 3d] and is told apart by it.
 """
 
 from collections.abc import Sequence
 
 from genscope.checkpoints import gpt2
-from genscope.checkpoints._layout import BIASES, MLP, NORMS, OUTPUT, RESIDUALS, Heads, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, Heads, Kind, Layout, Stack, cut_thirds
 
 
 def _cut(stack: Stack, layer: int) -> Heads:
@@ -21,11 +20,12 @@ def _accepts(shape: Sequence[int]) -> bool:
 
 LAYOUT = Layout(
     architecture="nanoGPT",
-    model_types=frozenset(),
+    kinds={None: Kind(left_out=("whatever a nanoGPT of your own does otherwise: its file does not tell",))},
     signs=(gpt2.ATTENTION,),
+    names=gpt2.NAMES,
     cut=_cut,
     input_norms=gpt2.input_norms,
     embeddings=gpt2.EMBEDDINGS,
-    left_out=(BIASES, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
     accepts=_accepts,
 )

@@ -1,11 +1,24 @@
 """GPT-NeoX and Pythia: one weight of shape [3d, d] in which every head's query, key and value rows follow each other.
 
-Source: the names of Hugging Face's `GPTNeoXModel`, which views the outputs as [heads, 3 k].
-Departures: None.
+Source: the names of Hugging Face's `GPTNeoXModel`, which views the outputs as [heads, 3 k]. Attention and feedforward
+network may stand side by side, and positions turn a part of each head only; neither enters a bound.
 Guarantee: exact.
 """
 
-from genscope.checkpoints._layout import BIASES, MLP, NORMS, OUTPUT, RESIDUALS, ROTARY, Heads, Layout, Stack, cut_rows
+from genscope.checkpoints._layout import (
+    MLP,
+    NORMS,
+    OUTPUT,
+    RESIDUALS,
+    ROTARY,
+    Heads,
+    Kind,
+    Layout,
+    Stack,
+    cut_rows,
+    rotary_doubts,
+)
+from genscope.refusal import Refusal
 
 _ATTENTION = "layers.{}.attention.query_key_value.weight"
 
@@ -13,7 +26,7 @@ _ATTENTION = "layers.{}.attention.query_key_value.weight"
 def _cut(stack: Stack, layer: int) -> Heads:
     weight = stack.matrix(_ATTENTION.format(layer))
     if len(weight) % (3 * stack.heads):
-        raise ValueError(
+        raise Refusal(
             f"got {stack.heads} heads for {len(weight)} outputs: each head has three equal parts. Give the model's "
             "config.json by --config, or its number of heads by --heads."
         )
@@ -28,10 +41,13 @@ def _input_norms(layer: int) -> tuple[str]:
 
 LAYOUT = Layout(
     architecture="GPT-NeoX",
-    model_types=frozenset({"gpt_neox"}),
+    kinds={"gpt_neox": Kind(heads=64)},
     signs=(_ATTENTION, "layers.{}.input_layernorm.weight"),
+    names=r"attention\.(query_key_value|dense)\.(weight|bias)|attention\.((masked_)?bias|rotary_emb\.inv_freq)"
+    r"|(input|post_attention)_layernorm\.(weight|bias)|mlp\..+",
     cut=_cut,
     input_norms=_input_norms,
     embeddings={"token": "embed_in.weight"},
-    left_out=(ROTARY, BIASES, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(ROTARY, NORMS, RESIDUALS, OUTPUT, MLP),
+    doubts=rotary_doubts,
 )

@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from genscope.checkpoints._layout import Heads
+from genscope.refusal import Refusal
 
 BLOCK_BYTES = 48 * 2**20
 
@@ -93,7 +94,7 @@ def _scaled(
     made = maps.astype(np.float64)
     scale = np.maximum(made.max(axis=(1, 2)), -made.min(axis=(1, 2)))
     if not np.isfinite(scale).all():
-        raise ValueError(
+        raise Refusal(
             f"{what} hold NaN or infinity: such a model computes nothing. Give a checkpoint from before it diverged."
         )
     scale[scale == 0] = 1.0
@@ -122,7 +123,7 @@ def _unscaled(
         for scale in scales:
             made *= scale
     if not np.isfinite(made).all():
-        raise ValueError(
+        raise Refusal(
             "got weights whose norms exceed 1e308, the largest of float64: no model computes with such. "
             "Give another checkpoint."
         )

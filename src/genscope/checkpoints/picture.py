@@ -1,7 +1,5 @@
 """Norms of a model's heads as heat maps: layers downwards, heads to the right.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact up to shades; shades are logarithmic where the largest norm is five times the smallest or more.
 """
 

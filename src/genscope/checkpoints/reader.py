@@ -1,4 +1,4 @@
-"""Tensors of a safetensors file, whole or in shards, as arrays mapped from the disk.
+"""Tensors of a safetensors file, or of several in a directory, as arrays mapped from the disk.
 
 Source: the safetensors format: eight bytes with the length of the header, the header in JSON, the tensors.
 Departures: stricter than the format, whose headers may have 100 MB: ours have 16 MiB, and tensors eight axes.
@@ -10,12 +10,15 @@ import json
 import math
 import mmap
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
+
+from genscope.refusal import Refusal
 
 HEADER_LIMIT = 16 * 2**20
 _MOST_AXES = 8
@@ -43,10 +46,12 @@ _FOREIGN: Mapping[bytes, str] = {
 
 
 def read_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Every tensor by name; `path` is a safetensors file, or the `.index.json` that lists the shards of a model.
+    """Every tensor by name; `path` is a safetensors file, the `.index.json` that lists its shards, or their directory.
 
     The arrays are views of the mapped file: read-only, in the stored type, on the disk until they are used.
     """
+    if path.is_dir():
+        return _read_directory(path)
     return _read_shards(path) if path.suffix == ".json" else _read_file(path)
 
 
@@ -60,6 +65,40 @@ def read_json(path: Path) -> dict[str, Any]:
             path, f"more than {HEADER_LIMIT} bytes of JSON", "a description of a model is shorter. Give another file."
         )
     return _parse(text, path)
+
+
+def _read_directory(path: Path) -> dict[str, np.ndarray]:
+    """The whole model.safetensors if there is one, else what an index lists, else every safetensors file."""
+    files = sorted(file for file in path.iterdir() if file.name.endswith((".safetensors", ".safetensors.index.json")))
+    indices = [file for file in files if file.suffix == ".json"]
+    usual = [file for file in files if file.name in ("model.safetensors", "model.safetensors.index.json")]
+    for chosen in (usual[:1], indices):
+        if len(chosen) == 1:
+            return read_tensors(chosen[0])
+    shards = [file for file in files if file not in indices]
+    if not shards or indices:
+        found = ", ".join(_short(file.name) for file in sorted(indices or path.iterdir())[:8]) or "nothing"
+        _refuse(path, found, f"a model is model.safetensors, or shards with at most one index. {_CONVERT}")
+    _check_complete(path, shards)
+    tensors: dict[str, np.ndarray] = {}
+    for shard in shards:
+        read = _read_file(shard)
+        if twice := next((name for name in read if name in tensors), None):
+            _refuse(path, f"{_short(twice)} in two files", "which is meant is not said. Give one of them, or an index.")
+        tensors |= read
+    return tensors
+
+
+def _check_complete(path: Path, shards: list[Path]) -> None:
+    """Shards say in their names how many they are."""
+    counts: dict[tuple[str, int], set[int]] = {}
+    for shard in shards:
+        if said := re.fullmatch(r"(.*)-([0-9]{5})-of-([0-9]{5})\.safetensors", shard.name):
+            counts.setdefault((said[1], int(said[3])), set()).add(int(said[2]))
+    for (name, total), numbers in counts.items():
+        if numbers != set(range(1, total + 1)):
+            found = f"{len(numbers)} of the {total} shards of {_short(name)}"
+            _refuse(path, found, "norms are taken of whole models. Fetch the others.")
 
 
 def _read_shards(path: Path) -> dict[str, np.ndarray]:
@@ -87,7 +126,7 @@ def _read_file(path: Path) -> dict[str, np.ndarray]:
         if start[8:9] != b"{":
             unknown = "no safetensors file: after eight bytes there is no JSON object. Give model.safetensors."
             kind = next((kind for magic, kind in _FOREIGN.items() if start.startswith(magic)), unknown)
-            raise ValueError(f"{path} is {kind}")
+            raise Refusal(f"{path} is {kind}")
         if length > min(HEADER_LIMIT, size - 8):
             most = f"at most {HEADER_LIMIT} fit, and the file has {size}. Fetch the file again."
             _refuse(path, f"a header of {length} bytes", most)
@@ -148,7 +187,7 @@ def _parse(text: bytes, path: Path) -> dict[str, Any]:
         parsed = json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         reason = f"({_short(str(error))}): it is one JSON object in UTF-8, each name once. Fetch the file again."
-        raise ValueError(f"{path} has a description that cannot be read {reason}") from None
+        raise Refusal(f"{path} has a description that cannot be read {reason}") from None
     if not isinstance(parsed, dict):
         _refuse(path, _short(parsed), "a description is one JSON object. Fetch the file again.")
     return parsed
@@ -157,25 +196,25 @@ def _parse(text: bytes, path: Path) -> dict[str, Any]:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a name appears twice")
+        raise Refusal("a name appears twice")
     return made
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise Refusal(f"{word} is no number")
 
 
 def _check_file(path: Path) -> None:
     if not path.is_file():
         what = "a directory" if path.is_dir() else "no file"
-        raise ValueError(
-            f"got {path}, which is {what}: weights come from model.safetensors or model.safetensors.index.json, and "
-            "sizes from config.json. Give the path of such a file."
+        raise Refusal(
+            f"got {path}, which is {what}: weights come from model.safetensors, model.safetensors.index.json or their "
+            "directory, and sizes from config.json. Give the path of such a file."
         )
 
 
 def _refuse(path: Path, found: str, advice: str) -> NoReturn:
-    raise ValueError(f"{path} has {found}: {advice}")
+    raise Refusal(f"{path} has {found}: {advice}")
 
 
 def _short(value: object) -> str:

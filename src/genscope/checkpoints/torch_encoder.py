@@ -1,12 +1,12 @@
 """PyTorch's own encoder layers: one weight `in_proj_weight` of shape [3d, d].
 
 Source: the names of `torch.nn.TransformerEncoder` and its `MultiheadAttention`.
-Departures: None.
 Guarantee: exact. Weights do not tell whether norms stand before the attention (`norm_first`) or after it, so the
-tokens that enter a layer are bounded under both, and those of the first layer not at all.
+tokens that enter a layer are bounded under both, and those of the first layer not at all. A decoder layer has weights
+that an encoder layer lacks, and no bounds.
 """
 
-from genscope.checkpoints._layout import BIASES, MLP, NORMS, OUTPUT, RESIDUALS, Heads, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, Heads, Kind, Layout, Stack, cut_thirds
 
 _ATTENTION = "layers.{}.self_attn.in_proj_weight"
 
@@ -21,10 +21,11 @@ def _input_norms(layer: int) -> tuple[str, ...]:
 
 LAYOUT = Layout(
     architecture="PyTorch encoder",
-    model_types=frozenset(),
+    kinds={None: Kind()},
     signs=(_ATTENTION,),
+    names=r"self_attn\.(in_proj_weight|in_proj_bias|out_proj\.(weight|bias))|(linear|norm)[12]\.(weight|bias)",
     cut=_cut,
     input_norms=_input_norms,
     embeddings={},
-    left_out=(BIASES, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
 )

@@ -1,11 +1,25 @@
 """Vision Transformers of timm: one weight `qkv` of shape [3d, d].
 
-Source: the names of timm's `VisionTransformer`.
-Departures: None.
+Source: the names of timm's `VisionTransformer`, whose norms stand before the attention. Those of its `ResPostBlock`
+(`rpn` in the name of an architecture) have the same names and stand after it.
 Guarantee: exact.
 """
 
-from genscope.checkpoints._layout import BIASES, MLP, NORMS, OUTPUT, RESIDUALS, Heads, Layout, Stack, cut_thirds
+import re
+from collections.abc import Iterator
+
+from genscope.checkpoints._layout import (
+    MLP,
+    NORMS,
+    OUTPUT,
+    RESIDUALS,
+    Config,
+    Heads,
+    Kind,
+    Layout,
+    Stack,
+    cut_thirds,
+)
 
 _ATTENTION = "blocks.{}.attn.qkv.weight"
 
@@ -18,12 +32,20 @@ def _input_norms(layer: int) -> tuple[str]:
     return (f"blocks.{layer}.norm1",)
 
 
+def _doubts(config: Config) -> Iterator[str]:
+    named = config.get("architecture", "vit_")
+    if not isinstance(named, str) or not re.match("(vit|deit3?)_", named) or re.search("rpn|relpos", named):
+        yield f"its config calls it {named!r:.40}: known are the vit_ and deit_ of timm with norms before the attention"
+
+
 LAYOUT = Layout(
     architecture="ViT",
-    model_types=frozenset(),
+    kinds={None: Kind()},
     signs=(_ATTENTION, "blocks.{}.norm1.weight"),
+    names=r"attn\.(qkv|proj)\.(weight|bias)|norm[12]\.(weight|bias)|ls[12]\.gamma|mlp\..+",
     cut=_cut,
     input_norms=_input_norms,
     embeddings={"position": "pos_embed", "class": "cls_token"},
-    left_out=("the map from patches to tokens", BIASES, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=("the map from patches to tokens", NORMS, RESIDUALS, OUTPUT, MLP),
+    doubts=_doubts,
 )

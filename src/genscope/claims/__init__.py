@@ -1,7 +1,7 @@
 """The claims table; an import line and a place in `ALL` are the registration."""
 
-from genscope.claims._base import Claim as Claim
-from genscope.claims._base import Part as Part
+from genscope.claims._base import Claim, Part
+from genscope.claims._decide import Decided, Watcher, chosen, decide
 from genscope.claims.edelman2022 import A4, A5, A6, A7
 from genscope.claims.edelman2022_capacity import A1, A2
 from genscope.claims.edelman2022_constructions import A3
@@ -15,8 +15,14 @@ from genscope.claims.lintilhac2026_training import C3, C4
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
 from genscope.claims.mousavi2025_training import B5, B6, B7, B8
 
+__all__ = ["ALL", "Claim", "Decided", "Part", "Watcher", "chosen", "decide"]
+
 ALL: tuple[Claim, ...] = (
     *(A1, A2, A3, A4, A5, A6, A7),
     *(B1, B2, B3, B4, B5, B6, B7, B8),
     *(C1, C2, C3, C4, C5, C6, C7, C8, C9),
 )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,7 +1,6 @@
 r"""Rank correlation within strata, with a permutation test, and what values that are missing could make of it.
 
 Source: Kendall 1938; Goodman and Kruskal 1954 (pairs tied in x left out).
-Departures: None.
 Guarantee: if within each stratum the values do not depend on x, a p-value is at most its level with that probability,
 for any law of the values (Monte Carlo permutations, with the observed order among them). The range over missing values
 is certain, and wider than necessary.

@@ -1,7 +1,5 @@
 """Comparisons of samples to threshold: ratios and exponents with intervals, from few runs, some of them censored.
 
-Source: None (Student's intervals for differences of means of logarithms; ordinary least squares).
-Departures: None.
 Guarantee: at their level if logarithms of runs are normal, and, where spreads are pooled, of one spread: with one run
 of an architecture there is no other way, and a claim's rule says where it is used. A run that did not reach its
 threshold counts with its budget, a lower limit; a decision that this could turn is not taken.

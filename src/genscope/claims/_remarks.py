@@ -1,21 +1,10 @@
 """Where what we find and what a paper prints are known to part ways: one sentence per claim, and its erratum.
 
 Source: docs/errata.md.
-Departures: None.
 Guarantee: exact; a remark is shown beside the verdict and never enters it.
 """
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Remark:
-    """One sentence, and the row of docs/errata.md under the paper's key."""
-
-    text: str
-    paper: str
-    row: int
-
+from genscope.lab.verdict import Remark
 
 REMARKS = {
     "B5": Remark(

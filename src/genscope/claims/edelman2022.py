@@ -23,7 +23,7 @@ from genscope.studies import (
 )
 
 AHEAD = 3.0  # in log-likelihood
-PUBLISHED = 70.0  # samples at T = 300, read off Figure 2
+PUBLISHED = 70.0  # samples at T = 300, which the caption of Figure 3 reads off Figure 2
 FACTOR = 1.5
 
 

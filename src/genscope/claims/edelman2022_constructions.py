@@ -1,6 +1,6 @@
 """Claim A3: the representation theorem of EGKZ22, by building what it promises.
 
-Source: edelman2022, Proposition 5.5.
+Source: edelman2022, Section 5.
 Departures: the claim names them.
 Guarantee: rule as in docs/claims.md; the check of each case is that of `constructions.verify`.
 """
@@ -52,7 +52,7 @@ A3 = Claim(
         "tf-scalar approximates a monotone symmetric s-sparse function; tf+mlp represents every symmetric and every "
         "general s-sparse function exactly, within the stated norms, for each encoding"
     ),
-    source="edelman2022, Proposition 5.5",
+    source="edelman2022, Section 5",
     rule=(
         "Every case is built and verified in float64 (all inputs to T = 20; beyond, all patterns of the support "
         "against equal, random and adversarial irrelevant bits): no error beyond the promised one, and each weight's "

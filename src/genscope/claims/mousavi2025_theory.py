@@ -1,6 +1,6 @@
 """Claims B1 to B4: what the theorems of MH25 say about networks that can be built, and about ones that cannot.
 
-Source: mousavi2025, Lemma 11; Propositions 4 and 21; Propositions 26 to 28; Theorem 9.
+Source: mousavi2025, Lemma 11; Propositions 4 and 21; Propositions 26 and 28; Theorem 9.
 Departures: each claim names its own.
 Guarantee: rules as in docs/claims.md, fixed before the data. B1, B3 (but for general prompts) and B4 are computations;
 the risks of B2, and of general prompts in B3, have intervals at 95 % after Bonferroni correction over all of their
@@ -191,7 +191,10 @@ B1 = Claim(
     ),
     studies=dict.fromkeys(_BUDGETS, (mousavi2025_constructions.TOKENS,)),
     decide=_b1,
-    departures=dict.fromkeys(_BUDGETS, ("the gap of the drawn encodings takes the place of the paper's 1/2",)),
+    departures=dict.fromkeys(
+        _BUDGETS,
+        ("the gap of the drawn encodings stands for the paper's 1/2, the link's Lipschitz constant for r_a r_w",),
+    ),
 )
 B2 = Claim(
     id="B2",
@@ -214,7 +217,7 @@ B2 = Claim(
 B3 = Claim(
     id="B3",
     statement="A bidirectional RNN represents simple-qSTR with weights independent of N",
-    source="mousavi2025, Propositions 26 to 28",
+    source="mousavi2025, Propositions 26 and 28",
     rule=(
         "No error beyond rounding at any position for N = 8 … 512, with the same weights (encoding dimension and token "
         "range fixed); on general prompts the lower limit of the risk is above ½ (labels have variance 1)"

@@ -3,7 +3,6 @@
 Command files import at their top only what describes their options: `genscope --help` answers at once, and JAX is
 loaded by the commands that need it.
 
-Source: product.md, Section 2.
 Departures: shell completion is left out.
 Guarantee: exit status 0: done; 1: the answer is no, or the user's own code failed; 2: the request makes no sense;
 130 and 143: interrupted and terminated; 141: the reader of the output has gone.

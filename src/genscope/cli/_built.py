@@ -1,7 +1,5 @@
 """What the construct commands share: the file of a model, and how they end.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: a model that does not verify is not written, and the status is then 1.
 """
 

@@ -1,7 +1,6 @@
 """`genscope construct fourier`: a Transformer for a sum of Fourier components, verified, with its norms and trace.
 
-Source: product.md, Section 2; lintilhac2026, Appendix B, Theorems 10, 13 and 14.
-Departures: None.
+Source: lintilhac2026, Appendix B, Theorems 10, 13 and 14.
 Guarantee: that of `constructions.verify_fourier`; a model that does not verify is not written. Norms are exact, the
 trace where there are few enough different inputs, with a standard error otherwise.
 """
@@ -14,6 +13,7 @@ import typer
 
 from genscope.cli._built import Out, conclude
 from genscope.cli._options import SEEDS, AsJson
+from genscope.refusal import Refusal
 
 LONGEST = 512  # bits: a second or two of verification per hundred
 
@@ -62,7 +62,7 @@ def fourier(
     Example: genscope construct fourier --components "0,1:0.6;2,3:0.8" --context-length 6
     """
     if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
-        raise ValueError(
+        raise Refusal(
             f"construct fourier got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
             f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
         )
@@ -118,26 +118,26 @@ def parse_components(text: str, context_length: int) -> tuple[dict[tuple[int, ..
         bits, colon, number = part.partition(":")
         names = [name.strip() for name in bits.split(",")] if bits.strip() else []
         if not colon or not all(re.fullmatch("[0-9]{1,9}", name) for name in names):
-            raise ValueError(
+            raise Refusal(
                 f"{where}: a component is a list of bits and a coefficient, as in 0,1:0.6, and components are "
                 "separated by semicolons. Write it so."
             )
         support = tuple(sorted(map(int, names)))
         if len(set(support)) < len(support) or any(bit >= context_length for bit in support):
-            raise ValueError(
+            raise Refusal(
                 f"{where}: its bits are distinct numbers from 0 to {context_length - 1}. Correct them, or raise "
                 "--context-length."
             )
         if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*", number, re.ASCII):
-            raise ValueError(f"{where}: {number!r} is no number. Write a coefficient such as 0.6 or -2e-3.")
+            raise Refusal(f"{where}: {number!r} is no number. Write a coefficient such as 0.6 or -2e-3.")
         coefficient = float(number)
         if not 1e-30 <= abs(coefficient) <= 1e30:
-            raise ValueError(
+            raise Refusal(
                 f"{where}: coefficients lie between 1e-30 and 1e30 in absolute value. Leave out what is 0, and scale "
                 "what is not in the range."
             )
         if support in terms:
-            raise ValueError(f"{where}: the same bits came before. Add up the coefficients of equal sets.")
+            raise Refusal(f"{where}: the same bits came before. Add up the coefficients of equal sets.")
         terms[support] = coefficient
     return terms, terms.pop((), 0.0)
 

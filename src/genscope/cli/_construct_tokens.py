@@ -1,11 +1,11 @@
 """`genscope construct token-retrieval` and `recurrent-retrieval`: networks that solve token regression, verified.
 
-Source: product.md, Section 2; mousavi2025, Lemma 11 and Propositions 26 to 28.
-Departures: None.
+Source: mousavi2025, Lemma 11 and Propositions 26 and 28.
 Guarantee: that of `constructions.verify_retrieval`; a model that does not verify is not written.
 """
 
 import math
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ import typer
 
 from genscope.cli._built import Out, conclude
 from genscope.cli._options import SEEDS, AsJson
+from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     from genscope.constructions.retrieval import Retrieval
@@ -21,9 +22,22 @@ if TYPE_CHECKING:
 LARGEST = {"tokens": 1024, "dimension": 256, "sparsity": 16, "encoding_dimension": 1024}
 _SAMPLE = 1000  # prompts among which no Gaussian token is longer than the default norm (mousavi2025, Lemma 12)
 
+
+class Link(StrEnum):
+    """What a label is, given its tokens: the names of `tasks.links.LINKS`."""
+
+    linear = "linear"
+    relu = "relu"
+    hermite2 = "hermite2"
+    average = "average"
+    norm2 = "norm2"
+
+
 Tokens = Annotated[int, typer.Option("--tokens", metavar="N", help="Tokens of a prompt.")]
 Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of a token, without its encoding.")]
 Sparsity = Annotated[int, typer.Option("--sparsity", metavar="Q", help="Tokens that a label depends on.")]
+LinkName = Annotated[Link, typer.Option("--link", help="The label, as a function of its tokens.")]
+Error = Annotated[float, typer.Option("--error", metavar="E", help="Largest error allowed.")]
 EncodingDimension = Annotated[
     int | None,
     typer.Option("--encoding-dimension", metavar="D", help="Random signs per position. Default: 8 log(2 N²)."),
@@ -42,7 +56,8 @@ def token_retrieval(
     tokens: Tokens,
     dimension: Dimension,
     sparsity: Sparsity,
-    error: Annotated[float, typer.Option("--error", metavar="E", help="Largest error allowed.")] = 0.01,
+    link: LinkName = Link.linear,
+    error: Error = 0.01,
     encoding_dimension: EncodingDimension = None,
     token_norm: TokenNorm = None,
     prompts: Prompts = 64,
@@ -52,7 +67,8 @@ def token_retrieval(
 ) -> None:
     """Build q attention heads that retrieve the tokens a label depends on, and verify them.
 
-    The label is a random linear function of the q tokens that a position of the prompt points to.
+    The label is a random function of the q tokens that a position of the prompt points to. Links hermite2 and norm2 are
+    approximated, within half of the error.
 
     Example: genscope construct token-retrieval --tokens 16 --dimension 8 --sparsity 2
     """
@@ -63,13 +79,15 @@ def token_retrieval(
         return token_retrieval(task, token_norm=norm, error=error)
 
     sizes = {"tokens": tokens, "dimension": dimension, "sparsity": sparsity}
-    _construct("token-retrieval", build, sizes, encoding_dimension, token_norm, prompts, out, seed, as_json)
+    _construct("token-retrieval", build, sizes, link, encoding_dimension, token_norm, prompts, out, seed, as_json)
 
 
 def recurrent_retrieval(
     tokens: Tokens,
     dimension: Dimension,
     sparsity: Sparsity,
+    link: LinkName = Link.linear,
+    error: Error = 0.01,
     encoding_dimension: EncodingDimension = None,
     token_norm: TokenNorm = None,
     prompts: Prompts = 64,
@@ -77,9 +95,10 @@ def recurrent_retrieval(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Build a bidirectional RNN that solves simple token regression exactly, and verify it.
+    """Build a bidirectional RNN that solves simple token regression, and verify it.
 
-    All positions of a prompt point to the same q tokens; the weights do not depend on their number.
+    All positions of a prompt point to the same q tokens; the weights do not depend on their number. Links hermite2 and
+    norm2 are approximated, within the error; with all others the network is exact.
 
     Example: genscope construct recurrent-retrieval --tokens 12 --dimension 3 --sparsity 2
     """
@@ -87,10 +106,10 @@ def recurrent_retrieval(
     def build(task: "TokenRegression", norm: float) -> "Retrieval":
         from genscope.constructions.recurrent_retrieval import recurrent_retrieval
 
-        return recurrent_retrieval(task, token_range=norm)
+        return recurrent_retrieval(task, token_range=norm, error=error)
 
     sizes = {"tokens": tokens, "dimension": dimension, "sparsity": sparsity}
-    _construct("recurrent-retrieval", build, sizes, encoding_dimension, token_norm, prompts, out, seed, as_json)
+    _construct("recurrent-retrieval", build, sizes, link, encoding_dimension, token_norm, prompts, out, seed, as_json)
 
 
 MODES = {"token-retrieval": token_retrieval, "recurrent-retrieval": recurrent_retrieval}
@@ -100,6 +119,7 @@ def _construct(
     name: str,
     build: Any,
     sizes: dict[str, int],
+    link: Link,
     encoding_dimension: int | None,
     token_norm: float | None,
     prompts: int,
@@ -126,6 +146,7 @@ def _construct(
         context_length=tokens,
         dim=dimension,
         sparsity=sparsity,
+        link=link.value,
         encoding_dim=encoded,
         max_correlation=0.5 if encoding_dimension is None else 1 - 1 / encoded,  # or only different
         shared_positions=not heads,
@@ -144,6 +165,7 @@ def _construct(
         "norms": built.measured_norms(),
         "source": built.source,
         "promised_norms": dict(built.norms),
+        "link": link.value,
         "encoding_dimension": encoded,
         "token_norm": norm,
         "constants": dict(built.constants),
@@ -165,12 +187,12 @@ def _construct(
 def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
     for word, size in sizes.items():
         if not 1 <= size <= LARGEST[word]:
-            raise ValueError(
+            raise Refusal(
                 f"construct {name} got --{word.replace('_', '-')} {size}: it lies between 1 and {LARGEST[word]}. "
                 "Choose such a number."
             )
     if not 1 <= prompts <= 10_000 or not 0 <= seed < SEEDS:
-        raise ValueError(
+        raise Refusal(
             f"construct {name} got --prompts {prompts} and --seed {seed}: the first lies between 1 and 10000, the "
             f"second between 0 and {SEEDS - 1}. Correct the one that does not."
         )
@@ -181,7 +203,7 @@ def _tell(facts: dict[str, Any]) -> None:
 
     typer.echo(
         f"{facts['construction']}: {facts['sparsity']} of {facts['tokens']} tokens of dimension {facts['dimension']}, "
-        f"encodings of {facts['encoding_dimension']} signs"
+        f"link {facts['link']}, encodings of {facts['encoding_dimension']} signs"
     )
     typer.echo(facts["source"])
     verdict = "exact" if facts["exact"] else "not exact"

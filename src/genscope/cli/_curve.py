@@ -1,7 +1,5 @@
 """A bound told to people, and a bound along one of its arguments: as a table, as JSON, as a drawing.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: exact up to rounding; a curve has its two ends and values in equal ratios between them (equal distances where
 one end is 0).
 """
@@ -17,6 +15,8 @@ import typer
 from genscope.bounds import Bound
 from genscope.bounds._parameters import STEPS, Number, Parameter
 from genscope.cli._output import print_table
+from genscope.extras import need
+from genscope.refusal import Refusal
 
 _STEEP = 50  # ratio of the largest to the smallest value from which their axis is logarithmic
 
@@ -38,7 +38,7 @@ class Axis:
         name = word.strip().lstrip("-").replace("-", "_")
         numeric = {each: about for each, parameter in known.items() if isinstance(about := parameter.about, Number)}
         if name not in numeric:
-            raise ValueError(
+            raise Refusal(
                 f"bound {bound} got --vary {text}: its numbers are {', '.join(numeric)}. Write one of them, as in "
                 f"--vary {next(iter(numeric))}=FROM:TO."
             )
@@ -47,7 +47,7 @@ class Axis:
         except ValueError:
             low = high = math.nan
         if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
-            raise ValueError(
+            raise Refusal(
                 f"bound {bound} got --vary {text}: an axis goes from a number to a larger one. Write --vary "
                 f"{name}=FROM:TO, as in --vary {name}=100:1000000."
             )
@@ -97,12 +97,13 @@ def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
 
 def draw(axis: Axis, curve: Curve, path: Path) -> None:
     """Draw the value of a bound against the axis, with the trivial value where there is one."""
+    need("report", given=f"bound got --plot {path}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in kinds:
-        raise ValueError(
+        raise Refusal(
             f"bound got --plot {path}: the end of the name says the kind of file, one of {', '.join(sorted(kinds))}. "
             "Name it like curve.svg."
         )

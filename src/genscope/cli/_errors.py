@@ -1,9 +1,7 @@
 """How a command fails: a message and a status for a request that makes no sense, a traceback only for our own bugs.
 
-Source: product.md, Section 2.
-Departures: None.
-Guarantee: a ValueError or TypeError that genscope raises, and every OSError, is a message; one that happens to us is a
-mistake of ours and keeps its traceback.
+Guarantee: a Refusal, an error of the system and one of a text's encoding is a message; anything else is a bug, keeps
+its traceback and says so.
 """
 
 import functools
@@ -13,9 +11,13 @@ from collections.abc import Callable
 
 import typer
 
-from genscope.refusal import is_refusal as is_refusal
+from genscope.refusal import Refusal
 
 INTERRUPTED, TERMINATED, READER_GONE = 130, 143, 141
+BUG = (
+    "This is a bug in genscope, not a mistake in your request. Please report it with the command and the lines above; "
+    "CONTRIBUTING.md says how."
+)
 
 
 class Terminated(KeyboardInterrupt):
@@ -37,11 +39,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             silence()
             raise typer.Exit(READER_GONE) from None
-        except (OSError, ValueError, TypeError) as error:
-            if not is_refusal(error):
-                raise
+        except (Refusal, OSError, UnicodeError) as error:
             complain(_told(error))
             raise typer.Exit(2) from None
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            error.add_note(BUG)
+            raise
 
     return call
 

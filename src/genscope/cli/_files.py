@@ -1,7 +1,5 @@
 """Data frames as files for other tools.
 
-Source: None (house design).
-Departures: None.
 Guarantee: a file is complete or not there; Parquet is exact, CSV writes lists as JSON text.
 """
 

@@ -1,7 +1,5 @@
 """Help texts from docstrings, as a terminal shows them.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact words; paragraphs with formulas or code are for the reference and left out where that is asked for.
 """
 

@@ -1,20 +1,21 @@
 """Finding what a request names: a study that is shipped or in the user's file, and a store that may not exist yet.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: exact; a user's file is run as Python runs it, and what it raises is shown as Python shows it.
 """
 
 import difflib
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
 import typer
 
 from genscope.cli._errors import complain
-from genscope.lab import Store, Study, database
+from genscope.lab import Selection, Store, Study, database, select
 from genscope.lab.reference import load
+from genscope.lab.selection import parse_where
+from genscope.refusal import Refusal
 
 
 def find_study(name: str) -> Study:
@@ -23,7 +24,7 @@ def find_study(name: str) -> Study:
     if colon and file.endswith(".py"):
         return _study_in(Path(file), attribute)
     if name.endswith(".py"):
-        raise ValueError(f"got the study {name!r}, a file: a study in it has a name. Write {name}:study")
+        raise Refusal(f"got the study {name!r}, a file: a study in it has a name. Write {name}:study")
     from genscope import studies
 
     shipped = {study.name: study for study in studies.ALL}
@@ -31,9 +32,17 @@ def find_study(name: str) -> Study:
         return shipped[name]
     near = difflib.get_close_matches(name, shipped, n=1, cutoff=0.5)
     advice = f"Did you mean {near[0]}?" if near else "Choose one of these."
-    raise ValueError(
+    raise Refusal(
         f"got the study {name!r}: shipped are {', '.join(shipped)}; one of your own is named file.py:study. {advice}"
     )
+
+
+def find_selection(
+    study: str, budget: str, where: Sequence[str] | None, seeds: int | None, seed: int | None
+) -> tuple[Study, Selection]:
+    """The study, and what the options of `genscope run` select of it."""
+    chosen = find_study(study)
+    return chosen, select(chosen, str(budget), parse_where(chosen, where or ()), seeds, seed, reference=study)
 
 
 def _study_in(file: Path, attribute: str) -> Study:
@@ -49,7 +58,7 @@ def _study_in(file: Path, attribute: str) -> Study:
         return found
     names = [name for name, value in vars(module).items() if isinstance(value, Study)]
     what = f"{attribute!r} is of type {type(found).__name__}" if hasattr(module, attribute) else f"no {attribute!r}"
-    raise ValueError(
+    raise Refusal(
         f"got the study {file}:{attribute}, but in {file} there is {what}: "
         f"its studies are {', '.join(names) or 'none'}. Name one that is a genscope.Study."
     )
@@ -60,7 +69,7 @@ def _check_name(study: Study, file: Path) -> None:
     from genscope import studies
 
     if any(study.name == shipped.name and study is not shipped for shipped in studies.ALL):
-        raise ValueError(
+        raise Refusal(
             f"got a study in {file} with the name {study.name!r}, which a shipped study has: their results would mix. "
             "Give yours a name of its own."
         )

@@ -1,7 +1,5 @@
 """Commands with modes: `construct EXPR` beside `construct token-retrieval`.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a word is a mode if it is the name of one, and belongs to the first mode otherwise.
 """
 

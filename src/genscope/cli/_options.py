@@ -1,6 +1,5 @@
 """Options that several commands share. Option names are words.
 
-Source: product.md, Section 2.
 Departures: the store may also be named by the environment variable GENSCOPE_STORE.
 Guarantee: exact.
 """

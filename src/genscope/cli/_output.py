@@ -1,7 +1,5 @@
 """Results on standard output: one JSON object, or tables for people.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: JSON holds no NaN and no infinity (they become null), and tables cut nothing off.
 """
 

@@ -1,24 +1,27 @@
 """Who computes a study, as `--workers`, `--cluster` and `--time-limit` say.
 
-Source: product.md, Sections 2 and 7.
 Departures: `--time-limit` without the others computes in processes, since a thread cannot be ended.
-Guarantee: exact; no request is ignored.
+Guarantee: exact; no request is ignored, and rows do not depend on who computes.
 """
 
 import contextlib
 from collections.abc import Iterator
 
 from genscope.cli._errors import complain
-from genscope.lab import Cluster, Processes
-from genscope.lab.design import default_threads
+from genscope.lab import Cluster, Preview, Processes
+from genscope.lab.design import cores
 from genscope.lab.pool import Pool
+from genscope.lab.threads import Threads
+from genscope.refusal import Refusal
+
+_LITTLE_SECONDS = 5.0  # worker processes take two seconds to start
 
 
 @contextlib.contextmanager
 def computing(workers: int | None, cluster: str | None, time_limit: float | None) -> Iterator[Pool | None]:
-    """The pool that was asked for, while the block runs; None for threads of this process."""
+    """The pool that was asked for, while the block runs; None where none was."""
     if workers is not None and cluster is not None:
-        raise ValueError(
+        raise Refusal(
             f"run got --workers {workers} and --cluster {cluster}: the first starts processes here, the second uses "
             "those of a cluster, which has as many as you started. Leave one of them out."
         )
@@ -28,7 +31,22 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
                 complain(f"warning: the cluster {cluster} has no workers yet; the study waits for them")
             yield pool
     elif workers is not None or time_limit is not None:
-        with Processes(default_threads() if workers is None else workers, time_limit=time_limit) as pool:
+        with Processes(cores() if workers is None else workers, time_limit=time_limit) as pool:
             yield pool
     else:
         yield None
+
+
+def fitting(expected: Preview) -> Threads | Processes:
+    """A process per core, or this one for little work; `expected` is what the run would do on one worker."""
+    return Threads() if cores() == 1 or _is_little(expected) else Processes(cores())
+
+
+def _is_little(expected: Preview) -> bool:
+    missing = expected.trials - expected.stored
+    if not missing:
+        return expected.exact
+    return (
+        expected.seconds is not None
+        and expected.seconds / missing * (expected.most - expected.stored) < _LITTLE_SECONDS
+    )

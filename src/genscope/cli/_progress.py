@@ -1,7 +1,5 @@
 """Progress on standard error: a live bar on a terminal, elsewhere a line now and then.
 
-Source: product.md, Section 1.
-Departures: None.
 Guarantee: at least one line at the start and one at the end of a study.
 """
 

@@ -1,7 +1,5 @@
 """A run's plan and its findings, told to people.
 
-Source: product.md, Sections 2 and 5.
-Departures: None.
 Guarantee: exact up to rounding; `--json` has all digits.
 """
 

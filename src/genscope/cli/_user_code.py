@@ -1,7 +1,5 @@
 """The user's own Python: `package.module:function`, and what happens when it fails.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: a reference that names nothing is a refusal (status 2); what the user's code raises is shown as Python would
 show it, from the user's own first frame on, with status 1; what genscope itself raises passes through.
 """
@@ -19,7 +17,8 @@ from typing import Any
 
 import typer
 
-from genscope.cli._errors import complain, is_refusal
+from genscope.cli._errors import complain
+from genscope.refusal import Refusal
 
 _INSTALLED = tuple(
     os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -39,13 +38,13 @@ def is_reference(text: str) -> bool:
 def imported(reference: str) -> Callable[..., Any]:
     """The function that `package.module:function` names; the current directory comes first, as in `python -m`."""
     if not is_reference(reference):
-        raise ValueError(
+        raise Refusal(
             f"got {reference!r} for a function of yours: it is written package.module:function, the module without "
             ".py and with dots for directories. Write for example my_models:target."
         )
     module_name, _, path = reference.partition(":")
     if module_name.endswith(".py"):
-        raise ValueError(
+        raise Refusal(
             f"got {reference!r}, a file: modules are named without .py and with dots for directories. Write "
             f"{module_name.removesuffix('.py')}:{path}"
         )
@@ -56,7 +55,7 @@ def imported(reference: str) -> Callable[..., Any]:
         with users_code(module_name):
             found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        raise ValueError(
+        raise Refusal(
             f"got {reference!r}, but there is no module {error.name!r}: modules are looked for in the current "
             "directory and among the installed packages. Correct the name, or change to the directory that holds it."
         ) from None
@@ -64,13 +63,13 @@ def imported(reference: str) -> Callable[..., Any]:
         if not hasattr(found, part):
             named = [name for name in dir(found) if not name.startswith("_")]
             near = difflib.get_close_matches(part, named, n=1)
-            raise ValueError(
+            raise Refusal(
                 f"got {reference!r}, but {module_name} has no {part!r}: the text after the colon names a function of "
                 f"the module. {f'Did you mean {near[0]}?' if near else 'Correct the name.'}"
             )
         found = getattr(found, part)
     if not callable(found):
-        raise ValueError(
+        raise Refusal(
             f"got {reference!r}, which is of type {type(found).__name__}: what is named must be callable. Name a "
             "function."
         )
@@ -89,16 +88,11 @@ def users_code(reference: str) -> Iterator[None]:
         module = reference.partition(":")[0]
         trace = _users_part(error.__traceback__, module)
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
-        if trace is None and (missing or isinstance(error, typer.Exit) or _is_refusal_of_ours(error)):
+        if trace is None and (missing or isinstance(error, typer.Exit | Refusal)):
             raise
         shown = traceback.format_exception(type(error), error, trace or error.__traceback__)
         complain(f"{reference} failed. It says:\n{''.join(shown).rstrip()}")
         raise typer.Exit(1) from None
-
-
-def _is_refusal_of_ours(error: BaseException) -> bool:
-    """Whether genscope, and not the system or the user, refused the request."""
-    return isinstance(error, ValueError | TypeError) and is_refusal(error)
 
 
 def _users_part(trace: TracebackType | None, module: str) -> TracebackType | None:

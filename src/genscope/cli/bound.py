@@ -2,8 +2,6 @@
 
 Every bound is a command of its own, whose options are the parameters of its function (`genscope.bounds.ALL`).
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: exact up to rounding; a number beyond the largest float is `null` in JSON and `inf` in tables.
 """
 
@@ -21,6 +19,7 @@ from genscope.bounds._parameters import Choice, Parameter, apply, parameters
 from genscope.cli._errors import guarded
 from genscope.cli._help import flowing
 from genscope.cli._options import AsJson
+from genscope.refusal import Refusal
 
 _FORM = Parameter(Choice("explicit: every constant proved"), Literal["explicit", "order"], "explicit")
 _COMMON: Mapping[str, tuple[Any, Any]] = {
@@ -101,7 +100,7 @@ def _flag(word: str) -> str:
 
 def _refuse_unknown(name: str, extra: list[str], known: Mapping[str, Parameter]) -> None:
     if extra:
-        raise ValueError(
+        raise Refusal(
             f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}; --form, --vary, "
             "--plot, --json. Leave out what it does not have."
         )
@@ -124,17 +123,15 @@ def _run(
     if "form" in parameters(function):
         given = {**given, "form": form}
     elif form != _FORM.default:
-        raise ValueError(f"bound {name} got --form order: it has the explicit form only. Leave --form out.")
+        raise Refusal(f"bound {name} got --form order: it has the explicit form only. Leave --form out.")
     if plot is not None and vary is None:
-        raise ValueError(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
+        raise Refusal(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
     axis = None if vary is None else _curve.Axis.parse(name, vary, known)
     varied = set() if axis is None else {axis.name}
     missing = [word for word, each in known.items() if each.required and word not in {*given, *varied}]
     if missing:
         wanted = ", ".join(f"{_flag(word)} ({known[word].about.meaning})" for word in missing)
-        raise ValueError(
-            f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones."
-        )
+        raise Refusal(f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones.")
     if axis is None:
         bound = apply(function, given)
         print_json(bound.facts()) if as_json else _curve.tell(bound)

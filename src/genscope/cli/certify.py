@@ -1,7 +1,6 @@
 """`genscope certify`: a PAC-Bayes certificate for a trained model whose weights are drawn anew for each use.
 
-Source: product.md, Section 2; lintilhac2026, Section 3.
-Departures: None.
+Source: lintilhac2026, Section 1.2.
 Guarantee: that of `genscope.measure.certificate`; a certificate that says nothing new is called vacuous.
 """
 
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._options import SEEDS, AsJson
+from genscope.refusal import Refusal
 
 ZERO = "zero"
 
@@ -60,7 +60,7 @@ def certify(
     Example: genscope certify trained.safetensors --data train.npz --prior initial.safetensors
     """
     if not (0 <= seed < SEEDS and draws >= 1 and steps >= 1 and 0 < confidence < 1 and 0 < clip < math.inf):
-        raise ValueError(
+        raise Refusal(
             f"certify got --seed {seed}, --draws {draws}, --steps {steps}, --confidence {confidence:g} and --clip "
             f"{clip:g}: a seed lies between 0 and {SEEDS - 1}, counts are at least 1, a confidence lies between 0 and "
             "1, and the clip is a positive number. Correct the one that does not fit."
@@ -76,7 +76,7 @@ def certify(
     trained = _single(load_model(model))
     before = None if prior == ZERO else _single(load_model(prior))
     facts = {"model": model, "data": str(data), "prior": prior, "loss": loss.value, "draws": draws}
-    facts |= _certified(trained, before, arrays, loss.value, clip, draws, confidence, steps, seed)
+    facts |= _certified(trained, before, arrays, loss, clip, draws, confidence, steps, seed)
     facts["seconds"] = time.perf_counter() - start
     print_json(facts) if as_json else _tell(facts)
 
@@ -97,7 +97,7 @@ def _certified(
     model: Any,
     prior: Any,
     arrays: Any,
-    loss: str,
+    loss: Loss,
     clip: float,
     draws: int,
     confidence: float,
@@ -112,17 +112,19 @@ def _certified(
     from genscope.measure import certificate
     from genscope.models.bit_transformer import BitTransformer
     from genscope.random import stream
-    from genscope.train.fit import by_example
+    from genscope.train import cross_entropy, error, squared
+    from genscope.train.objective import by_example
 
     say = console(stderr=True).print
     batch, key = as_batch(model, arrays), jr.key(seed)
     predict = BitTransformer.outputs if isinstance(model, BitTransformer) else by_example  # its exact fast form
-    common: dict[str, Any] = {"prior": prior, "loss": loss, "clip": clip, "confidence": confidence, "predict": predict}
+    bounded = {Loss.squared: squared, Loss.logistic: cross_entropy, Loss.error: error}[loss]
+    common: dict[str, Any] = {"prior": prior, "clip": clip, "confidence": confidence, "predict": predict}
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
         say(f"deviations of the weights, by {steps} steps on the bound")
-        posterior = certificate.tuned_posterior(model, batch, steps=steps, key=stream(key, "search"), **common)
+        posterior = certificate.tuned_posterior(model, batch, bounded, steps=steps, key=stream(key, "search"), **common)
         say(f"risk on {len(batch.x)} examples, from {draws} draws")
-        found = certificate.certify(posterior, batch, draws=draws, key=stream(key, "draws"), **common)
+        found = certificate.certify(posterior, batch, bounded, draws=draws, key=stream(key, "draws"), **common)
     facts = dataclasses.asdict(found)
     return {
         "certificate": facts.pop("certificate"),

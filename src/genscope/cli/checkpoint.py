@@ -1,7 +1,6 @@
 """`genscope checkpoint`: norms of a real model's heads, and the capacity that they imply.
 
-Source: product.md, Section 2; edelman2022, Section 4.
-Departures: None.
+Source: edelman2022, Section 4.
 Guarantee: that of `genscope.checkpoints`; the file is only read, and nothing is fetched.
 """
 
@@ -14,6 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._options import AsJson
+from genscope.extras import need
+from genscope.refusal import Refusal
 
 _EVERY_SECONDS = 10.0
 _WORKERS = 2
@@ -25,7 +26,8 @@ _NORMS = {"spectral": "spectral", "frobenius": "Frobenius", "two_one": "(2,1)"}
 
 def checkpoint(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="model.safetensors, or the .index.json that lists its shards.")
+        Path,
+        typer.Argument(metavar="FILE", help="model.safetensors, the .index.json of its shards, or their directory."),
     ],
     config: Annotated[
         Path | None,
@@ -53,9 +55,10 @@ def checkpoint(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the attention heads of a model in a safetensors file, and bound their capacity.
+    """Measure the attention heads of a model in safetensors files, and bound their capacity.
 
-    Knows BERT, RoBERTa, GPT-2, nanoGPT, LLaMA, Mistral, Qwen, timm's ViT, PyTorch's encoder and GPT-NeoX.
+    Knows BERT, RoBERTa, GPT-2, nanoGPT, LLaMA, Mistral, Qwen, Gemma, Phi, timm's ViT, PyTorch's encoder and GPT-NeoX.
+    A model that only has the names of these gets norms and no bounds.
 
     Example: genscope checkpoint model.safetensors --samples 100000 --context-length 128
     """
@@ -72,6 +75,8 @@ def checkpoint(
     facts = {
         "file": str(file),
         "architecture": model.layout.architecture,
+        "model_type": model.stack.config.get("model_type"),
+        "prefix": model.stack.prefix,
         "dimension": model.heads(0).query.shape[1],
         "layers": [{"layer": number, "heads": _heads(layer)} for number, layer in enumerate(norms)],
         "embedding_norms": model.embedding_norms(),
@@ -82,13 +87,15 @@ def checkpoint(
         from genscope.checkpoints.picture import draw_norms
 
         draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads").savefig(plot)
-    print_json(facts) if as_json else _tell(facts)
+    named = facts["model_type"] and model.kind  # a name from elsewhere may hold anything
+    print_json(facts) if as_json else _tell(facts, f" ({facts['model_type']})" if named else "")
 
 
 def _check_picture(path: Path) -> None:
     """Before minutes are spent on what it would show."""
+    need("report", given=f"checkpoint got --plot {path}")
     if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
-        raise ValueError(
+        raise Refusal(
             f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
             "exists. Give such a name, or make the directory first."
         )
@@ -127,13 +134,13 @@ def _heads(layer: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _tell(facts: dict[str, Any], kind: str) -> None:
     from genscope.cli._output import print_table
 
     layers = facts["layers"]
     print_table(
-        f"{facts['architecture']}, {len(layers)} layers of {len(layers[0]['heads'])} heads on tokens of dimension "
-        f"{facts['dimension']}: norms, mean (largest) over the heads",
+        f"{facts['architecture']}{kind}, {len(layers)} layers of {len(layers[0]['heads'])} heads on tokens of "
+        f"dimension {facts['dimension']}: norms, mean (largest) over the heads",
         ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
         [
             [str(row["layer"]), *(_spread([h[name][norm] for h in row["heads"]]) for name in _MAPS for norm in _NORMS)]
@@ -145,10 +152,18 @@ def _tell(facts: dict[str, Any]) -> None:
         "the sum of the norms of the columns.\n"
     )
     for label, norm in facts["embedding_norms"].items():
-        typer.echo(f"Longest {label} embedding: {_number(norm)}")
-    _tell_bounds(facts["bounds"])
-    typer.echo("The theorem leaves out, and so do these bounds:")
-    for part in facts["left_out"]:
+        typer.echo(f"Longest row of the {label} embeddings: {_number(norm)}")
+    if withheld := facts["bounds"]["withheld"]:
+        _tell_list("No bounds are given:", withheld)
+        _tell_list("The theorem leaves out:", facts["left_out"])
+    else:
+        _tell_bounds(facts["bounds"])
+        _tell_list("The theorem leaves out, and so do these bounds:", facts["left_out"])
+
+
+def _tell_list(heading: str, parts: list[str]) -> None:
+    typer.echo(heading)
+    for part in parts:
         typer.echo(f"- {part}")
 
 

@@ -1,7 +1,6 @@
 """`genscope construct`: explicit Transformer weights for a Boolean expression, verified, with norms beside the theorem.
 
-Source: product.md, Section 2; edelman2022, Proposition 5.5.
-Departures: None.
+Source: edelman2022, Section 5.
 Guarantee: that of `constructions.verify`; a model that does not verify is not written.
 """
 
@@ -13,6 +12,7 @@ import typer
 
 from genscope.cli._built import Out, conclude
 from genscope.cli._options import SEEDS, AsJson
+from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     from genscope.constructions import Construction, SparseFunction, Verdict
@@ -49,7 +49,7 @@ def construct(
     Example: genscope construct "x3 & ~x17 | maj(x1,x2,x40)" --context-length 64 --out model.safetensors
     """
     if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
-        raise ValueError(
+        raise Refusal(
             f"construct got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
             f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
         )

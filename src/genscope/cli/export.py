@@ -1,17 +1,19 @@
 """`genscope export`: the trials of a study as a file for other tools.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: exact; Parquet holds what `Store.frame` gives, CSV writes lists as JSON text.
 """
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.refusal import Refusal
+
+if TYPE_CHECKING:
+    from genscope.lab import Reading, Store
 
 
 class Format(StrEnum):
@@ -28,6 +30,7 @@ def export(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Default: STUDY.parquet or .csv. A file of that name is replaced."),
     ] = None,
+    budget: Annotated[Budget | None, typer.Option("--budget", help="Only the trials of this budget.")] = None,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +43,7 @@ def export(
     from genscope.lab import Store
 
     with Store(store, read_only=True) as opened:
-        frame = opened.frame(study)
+        frame = _reading(opened, study, budget).frame
     path = out or Path(f"{study}.{format.value}")
     write_frame(frame, path, csv=format is Format.csv)
     facts = {"study": study, "file": str(path), "format": format.value, "rows": frame.height, "columns": frame.columns}
@@ -48,3 +51,17 @@ def export(
         print_json(facts)
     else:
         typer.echo(f"{path}: {frame.height} trials, {frame.width} columns")
+
+
+def _reading(store: "Store", study: str, budget: Budget | None) -> "Reading":
+    """All stored trials of a study, or those of its largest selection at a budget."""
+    from genscope.lab.reading import largest, read
+
+    if budget is None:
+        return read(store, store.everything(study))
+    selections = store.selections(study)
+    found = [each for each in selections if each.budget == budget]
+    if not found:
+        known = "; ".join(each.title for each in selections)
+        raise Refusal(f"got {study} at budget {budget.value}: the store holds {known}. Choose one, or leave it out.")
+    return largest(store, found)[1]

@@ -1,7 +1,5 @@
 """`genscope list`: what can be run, built and bounded, and how much of it is in the store.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: exact without a search; the trials of a search are those that are known by now.
 """
 
@@ -12,10 +10,10 @@ import genscope
 from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
 
 CONSTRUCTIONS = (
-    ("EXPR", "a Transformer for any sparse Boolean expression", "edelman2022, Proposition 5.5"),
+    ("EXPR", "a Transformer for any sparse Boolean expression", "edelman2022, Section 5"),
     ("fourier", "a flat Transformer for a sum of parities", "lintilhac2026, Appendix B"),
     ("token-retrieval", "attention heads that retrieve tokens", "mousavi2025, Lemma 11"),
-    ("recurrent-retrieval", "an exact RNN for simple token regression", "mousavi2025, Propositions 26 to 28"),
+    ("recurrent-retrieval", "an RNN for simple token regression", "mousavi2025, Propositions 26 and 28"),
 )
 
 
@@ -29,10 +27,11 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     prepare_jax()  # studies hold their trials
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json, print_table
+    from genscope.lab import database
 
     with find_store(store) or nullcontext() as opened:
         facts = {
-            "store": store if opened is None else opened.url,
+            "store": database.shown(database.parse(store)) if opened is None else opened.url,
             "studies": _studies(opened),
             "claims": _claims(opened),
             "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
@@ -53,6 +52,7 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
 def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
     """Shipped studies with the state of each budget, then those of the user that the store holds."""
     from genscope import studies
+    from genscope.lab import select
     from genscope.lab.preview import tally
     from genscope.lab.study import BUDGETS
 
@@ -60,7 +60,7 @@ def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
     listed = []
     for study in studies.ALL:
         holder = store if study.name in counts else None  # nothing of the others is there
-        plans = {budget: tally(study, store=holder, budget=budget) for budget in BUDGETS}
+        plans = {budget: tally(holder, select(study, budget)) for budget in BUDGETS}
         budgets = {
             name: {"points": plan.points, "trials": plan.trials, "most": plan.most, "stored": plan.stored}
             for name, plan in plans.items()

@@ -1,7 +1,6 @@
 """`genscope probe`: degree, spectral sparsity, relevant bits and Fourier components of a function, by asking it.
 
-Source: product.md, Section 2; lintilhac2026, Appendix H.
-Departures: None.
+Source: lintilhac2026, Appendix H.
 Guarantee: that of `genscope.probe`, which the command prints in words.
 """
 
@@ -15,6 +14,7 @@ import typer
 
 from genscope.cli._options import SEEDS, AsJson
 from genscope.cli._user_code import imported, is_reference, users_code
+from genscope.refusal import Refusal
 
 _EVERY_SECONDS = 10.0
 _SHOWN = 30  # components in the table for people
@@ -50,7 +50,10 @@ def probe(
         int | None, typer.Option("--queries", metavar="N", help="Inputs that may be asked. Default: 2,097,152.")
     ] = None,
     tolerance: Annotated[
-        float, typer.Option("--tolerance", metavar="E", help="Mean squared difference that may be neglected.")
+        float,
+        typer.Option(
+            "--tolerance", metavar="E", help="Share of the function's energy (its variance) that may be left out."
+        ),
     ] = 0.0,
     inputs: Annotated[
         Inputs, typer.Option("--inputs", help="What your function gets for the bits 0 and 1; signs are 1 and -1.")
@@ -68,11 +71,11 @@ def probe(
     Example: genscope probe my_code:classify --bits 40
     """
     if not 0 <= seed < SEEDS:
-        raise ValueError(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
+        raise Refusal(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
     own = is_reference(target)
     function = imported(target) if own else _read(target, bits)
     if values is Values.signs and (own or Path(target).is_file()):
-        raise ValueError(
+        raise Refusal(
             f"probe got --values signs for {target}: it changes what an expression is worth. Let a function return "
             "signs itself."
         )
@@ -85,7 +88,7 @@ def probe(
             bits,
             confidence=confidence,
             queries=queries,
-            tolerance=tolerance / 4 if values is Values.signs else tolerance,  # a sign is 1 - 2 b
+            tolerance=tolerance,
             inputs=inputs.value,
             seed=seed,
         )
@@ -121,12 +124,12 @@ def _outputs(path: str, bits: int) -> Callable[..., Any]:
         try:
             shape = eqx.filter_eval_shape(model, jax.ShapeDtypeStruct((bits,), bool)).shape
         except Exception as error:
-            raise ValueError(
+            raise Refusal(
                 f"{path} holds a {type(model).__name__}, which does not take {bits} bits: probe asks models "
                 "whose input is T bits. Correct --bits, or write a function that makes its inputs of bits."
             ) from error
         if shape != ():
-            raise ValueError(
+            raise Refusal(
                 f"{path} holds a {type(model).__name__} with outputs of shape {shape}: probe asks for one number. "
                 "Write a function that chooses one of the outputs."
             )
@@ -184,7 +187,7 @@ def _facts(found: Any, *, signed: bool) -> dict[str, Any]:
         "exact": found.exact,
         "degree_at_least": found.degree_at_least,
         "sparsity_at_least": found.sparsity_at_least,
-        "mean_squared_error": scale**2 * found.mean_squared_error,
+        "left_out": found.left_out,
         "guarantee": found.guarantee,
     }
 

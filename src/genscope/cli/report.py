@@ -1,7 +1,5 @@
 """`genscope report`: the stored results as one HTML file.
 
-Source: product.md, Section 8.
-Departures: None.
 Guarantee: made from the store alone; needs neither studies nor JAX.
 """
 
@@ -10,24 +8,29 @@ from typing import Annotated
 
 import typer
 
-from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.extras import need
 
 
 def report(
     store: StoreUrl = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the page goes.")] = Path("report.html"),
+    budget: Annotated[
+        Budget | None, typer.Option("--budget", help="Show the results of this budget where there are some.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the stored results as one page: claims, figures, tables.
 
     Example: genscope report --store sqlite:///results.db --out report.html
     """
+    need("report", given=f"report was asked for {out}")
     from genscope.cli._output import print_json
     from genscope.lab import Store
     from genscope.report.page import write_report
 
     with Store(store, read_only=True) as opened:
-        path = write_report(opened, out)
+        path = write_report(opened, out, budget=budget and budget.value)
         studies = sorted(opened.manifests())
         claims = [row["claim"] for row in opened.verdicts()]
     if as_json:

@@ -1,7 +1,5 @@
 """`genscope run`: one study, from its trials to a threshold and a law.
 
-Source: product.md, Sections 2 and 5.
-Departures: None.
 Guarantee: what is stored already is not computed again.
 """
 
@@ -14,6 +12,7 @@ import typer
 
 from genscope.cli._errors import complain
 from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.refusal import Refusal
 
 
 class Retry(StrEnum):
@@ -62,33 +61,31 @@ def run(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._findings import Request, expected, findings
-    from genscope.cli._lookup import find_store, find_study
+    from genscope.cli._findings import expected, findings
+    from genscope.cli._lookup import find_selection, find_store
     from genscope.cli._output import print_json
-    from genscope.cli._pool import computing
+    from genscope.cli._pool import computing, fitting
     from genscope.cli._progress import following
     from genscope.cli._tell import tell_findings, tell_plan
-    from genscope.lab import Store, design
+    from genscope.lab import Store, preview
     from genscope.lab import run as run_study
+    from genscope.lab.design import cores
 
-    chosen = find_study(study)
-    request = Request(budget.value, design.parse_where(chosen, where or ()), seeds, seed)
-    design.select(chosen, **vars(request))  # refused before a store is made
+    chosen, selection = find_selection(study, budget, where, seeds, seed)
     if dry_run and retry is not None:
-        raise ValueError("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
-    with computing(workers, cluster, time_limit) as pool:
+        raise Refusal("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+    with computing(workers, cluster, time_limit) as asked:
         if dry_run:
             with find_store(store) or nullcontext() as known:
-                plan = expected(chosen, request, known, threads=None if pool is None else pool.slots())
+                plan = expected(selection, preview(known, selection, workers=1), asked.slots() if asked else cores())
             print_json(plan) if as_json else tell_plan(plan)
             return
         with Store(store) as opened:
-            with following(opened) as follow:
+            fit = nullcontext(asked) if asked else fitting(preview(opened, selection, workers=1))
+            with fit as pool, following(opened) as follow:
                 again = retry is not None
-                summary = run_study(
-                    chosen, store=opened, pool=pool, progress=follow, retry_failed=again, **vars(request)
-                )
-            facts = findings(chosen, request, summary, opened)
+                summary = run_study(chosen, selection, store=opened, pool=pool, progress=follow, retry_failed=again)
+            facts = findings(chosen, selection, summary, opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
     print_json(facts) if as_json else tell_findings(chosen.title, facts, report=_report(store, facts["store"]))

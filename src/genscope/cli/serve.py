@@ -1,7 +1,5 @@
 """`genscope serve`: the explorer, a local web page with four rooms.
 
-Source: product.md, Sections 2, 8 and 9.
-Departures: None.
 Guarantee: the server listens on 127.0.0.1 only; Ctrl-C is its ordinary end.
 """
 
@@ -10,6 +8,8 @@ from typing import Annotated
 import typer
 
 from genscope.cli._options import DEFAULT_STORE, StoreUrl
+from genscope.extras import need
+from genscope.refusal import Refusal
 
 
 def serve(
@@ -26,10 +26,11 @@ def serve(
     Example: genscope serve --store sqlite:///genscope.db
     """
     if port and not 1024 <= port <= 65535:
-        raise ValueError(
+        raise Refusal(
             f"serve got --port {port}: ports for everybody are 1024 to 65535. Choose one, or leave it out for a free "
             "one."
         )
+    need("explorer", given="serve was asked for the explorer")
     from genscope.cli._jax import set_threads
 
     set_threads()

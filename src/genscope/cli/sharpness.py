@@ -1,7 +1,6 @@
 """`genscope sharpness`: how curved the loss of a model is at its data, with error bars.
 
-Source: product.md, Section 2; lintilhac2026, Section 2.2.
-Departures: None.
+Source: lintilhac2026, Section 2.2.
 Guarantee: that of `genscope.measure.sharpness`.
 """
 
@@ -15,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._options import SEEDS, AsJson
+from genscope.refusal import Refusal
 
 
 class By(StrEnum):
@@ -70,7 +70,7 @@ def sharpness(
     Example: genscope sharpness model.safetensors --data data.npz --by group
     """
     if not 0 <= seed < SEEDS or probes < 2 or not 0 < sigma < math.inf:
-        raise ValueError(
+        raise Refusal(
             f"sharpness got --seed {seed}, --probes {probes} and --sigma {sigma:g}: a seed lies between 0 and "
             f"{SEEDS - 1}, a standard error takes at least 2 probes, and sigma is a positive number. Correct the one "
             "that does not fit."
@@ -85,7 +85,7 @@ def sharpness(
     from genscope.precision import float64
 
     if loss is Loss.logistic and not ((arrays.y == 0) | (arrays.y == 1)).all():
-        raise ValueError(
+        raise Refusal(
             f"{data} has labels from {arrays.y.min()} to {arrays.y.max()}: --loss logistic takes labels 0 and 1. Write "
             "them so, or use --loss squared."
         )
@@ -108,9 +108,9 @@ def _measured(
 
     batch = as_batch(model, arrays)
     function = train.squared if loss is Loss.squared else train.cross_entropy
-    mean_loss = measure.mean_loss(model, batch, loss=function)
+    mean_loss = measure.mean_loss(model, batch, function)
     if not math.isfinite(mean_loss):
-        raise ValueError(
+        raise Refusal(
             f"the mean {loss.value} loss of the model is {mean_loss}: curvature is measured where the loss is finite. "
             "Look for weights that are not finite, or for inputs that the model is not made for."
         )
@@ -118,13 +118,13 @@ def _measured(
     key = jr.key(seed)
     _say(f"trace of the Hessian of {sum(sizes.values())} parameters at {len(batch.x)} examples, by {method.value}")
     trace = measure.hessian_trace(
-        model, batch, method=method.value.replace("-", "_"), probes=probes, loss=function, key=stream(key, "trace")
+        model, batch, function, method=method.value.replace("-", "_"), probes=probes, key=stream(key, "trace")
     )
     _say("operator norm, by Lanczos")
-    norm = measure.operator_norm(model, batch, loss=function, key=stream(key, "norm"))
+    norm = measure.operator_norm(model, batch, function, key=stream(key, "norm"))
     _say(f"smoothed loss, from {probes} pairs of noise")
     smoothed = measure.smoothed_sharpness(
-        model, batch, sigma=sigma, pairs=probes, loss=function, key=stream(key, "smoothed")
+        model, batch, function, sigma=sigma, pairs=probes, key=stream(key, "smoothed")
     )
     facts = {
         "parameters": sum(sizes.values()),

@@ -1,7 +1,5 @@
 """`genscope store copy`: results from one database to another.
 
-Source: product.md, Section 2.
-Departures: None.
 Guarantee: the target keeps what it has; a trial is stored once.
 """
 
@@ -11,6 +9,7 @@ import typer
 
 import genscope
 from genscope.cli._options import AsJson
+from genscope.refusal import Refusal
 
 
 def copy(
@@ -26,7 +25,7 @@ def copy(
     from genscope.lab import Store, database
 
     if database.parse(source) == database.parse(target):
-        raise ValueError("store copy got the same store twice: results go from one store to another. Name two.")
+        raise Refusal("store copy got the same store twice: results go from one store to another. Name two.")
     with Store(source, read_only=True) as old, Store(target) as new:
         before = _trials(new)
         old.copy_to(new)

@@ -1,8 +1,5 @@
 r"""What a head sees of bits: sums over tokens, and the bits that make such sums extreme.
 
-Source: None (ours). The head's mixture is a quotient $N/D$ of sums over tokens of $e^{score}$(value, 1), and a token
-has two possible terms, one for each value of its bit.
-Departures: None.
 Guarantee: exact up to rounding, in NumPy and float64: a second route to what the model computes. `extremes` solves
 $\max u^\top N/D$ over all choices of bits (Dinkelbach 1967): at the optimum $\theta$ every bit maximises
 $u^\top N-\theta D$ by itself, and $\theta\leftarrow u^\top N/D$ increases to it.

@@ -1,7 +1,8 @@
 r"""Construction: a Transformer with explicit weights, and what its theorem promises about it.
 
-Source: edelman2022, Proposition 5.5: $\|W_Q\|_F\le O(\log(Ts))$; $\|W_K\|_F,\|W_V\|_F,\|W_C\|_F\le O(s)$; the
-perceptron poly(s) for symmetric functions and $2^s$poly(s) for all.
+Source: edelman2022, Section 5, cited by the parts (i) to (iii) of its proposition (Proposition 5.5 of the lecture
+notes; the paper's own number is not in our texts): $\|W_Q\|_F\le O(\log(Ts))$;
+$\|W_K\|_F,\|W_V\|_F,\|W_C\|_F\le O(s)$; the perceptron poly(s) for symmetric functions and $2^s$poly(s) for all.
 Departures: the proposition is stated in orders; the weights, their constants and the proofs beside them are ours. One
 query-key dimension is used, and the others, which would be zero, are left out.
 Guarantee: weights are float64, whatever JAX's mode; promised norms and errors are proved up to rounding.
@@ -23,6 +24,7 @@ from jaxtyping import Float
 from genscope.models.edelman2022 import Head, Heads, Hidden, Readout, Transformer
 from genscope.models.encoding import AbstractEncoding, Coordinates
 from genscope.precision import float64
+from genscope.refusal import Refusal
 
 Matrix = Float[np.ndarray, "_ _"]
 Vector = Float[np.ndarray, "_"]
@@ -52,10 +54,10 @@ class Construction:
         >>> import jax.random as jr
         >>> from genscope.constructions import SparseFunction, symmetric
         >>> from genscope.tasks import SparseParity
-        >>> from genscope.train import fit, squared
+        >>> from genscope.train import Whole, adam, fit, squared
         >>> task = SparseParity.at([2, 3, 7], context_length=8)
         >>> data = task.sample(jr.key(0), 32)
-        >>> run = fit(symmetric(SparseFunction.of(task)).start(), data.x, data.y, loss=squared, steps=1, rate=1e-3)
+        >>> run = fit(symmetric(SparseFunction.of(task)).start(), Whole(data), squared, 1, optimizer=adam(1e-3))
         >>> attention = run.model.activations(data.x[0]).attention[0]
         >>> bool(run.losses[0] < 1e-9), bool(attention[task.support].sum() > 0.9)
         (True, True)
@@ -67,7 +69,7 @@ def only_head(model: Transformer) -> Head:
     """The head of a model that has one, with the ReLU of the constructions."""
     heads = model.heads.heads
     if len(heads) != 1 or heads[0].sigma is not jax.nn.relu or heads[0].projected:
-        raise ValueError(
+        raise Refusal(
             f"got a Transformer with {len(heads)} heads: constructions have one, with sigma=jax.nn.relu and without "
             "projection. Give such a model."
         )
@@ -86,7 +88,7 @@ def weight_norms(model: Transformer) -> dict[str, float | None]:
 def chosen_gamma(gamma: float | None, default: float) -> float:
     """The sharpness that was asked for, or the default."""
     if gamma is not None and not 0 < gamma < math.inf:
-        raise ValueError(
+        raise Refusal(
             f"a construction got {gamma=}: the sharpness is a positive number. Leave it out for {default}, which "
             "suffices."
         )
@@ -111,7 +113,7 @@ def lift(encoding: AbstractEncoding, support: Sequence[int], coefficients: Matri
         return weights, 1.0
     weights, _, rank, scales = np.linalg.lstsq(np.asarray(encoding.vectors)[rows], coefficients)
     if rank < len(rows):
-        raise ValueError(
+        raise Refusal(
             f"the vectors of CLS, of the two bits and of the {len(support)} relevant positions are linearly dependent "
             f"in dimension {encoding.dim}, so that no weights tell them apart. Raise the dimension: at least "
             f"{len(rows)}, and more for random vectors."

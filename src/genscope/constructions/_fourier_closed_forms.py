@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from genscope.constructions._fourier_plan import Plan, wave
+from genscope.refusal import Refusal
 
 LARGEST = 2**20  # classes of inputs
 SAMPLES = 2**14
@@ -137,7 +138,7 @@ class Gradients:
                 yield counts, weights
             return
         if self.key is None:
-            raise ValueError(
+            raise Refusal(
                 f"the gradients of this construction on {self.plan.context_length} bits got no key: with more than "
                 f"{LARGEST} different inputs they are estimated from random ones. Give fourier_components a key."
             )

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from genscope.fourier.walsh import WalshFunction
+from genscope.refusal import Refusal
 
 Signed = Literal["two_heads", "one_token"]
 RISE, FALL = (-0.75, -0.25), (0.25, 0.75)  # of a plateau, in units of 1 / kappa
@@ -150,22 +151,22 @@ def _logits(
 
 def _check(function: WalshFunction, leakage: float, inactive: float, signed: str) -> None:
     if function.dim < 1:
-        raise ValueError(
+        raise Refusal(
             "fourier_components got a function of no bits: the model reads at least one. Give the constant a context "
             "of one bit that does not matter."
         )
     if function.sparsity > function.dim:
-        raise ValueError(
+        raise Refusal(
             f"fourier_components got {function.sparsity} components on {function.dim} bits: each is computed at a "
             "position of its own, so there are at most as many as bits. Lengthen the context with bits that do not "
             "matter, or drop the smallest components."
         )
     if not 0 < leakage < 1 or not 0 < inactive < 1:
-        raise ValueError(
+        raise Refusal(
             f"fourier_components got {leakage=} and {inactive=}: both are fractions between 0 and 1, of the plateau "
             "that leaking attention may use and of attention on positions without a component. Correct them."
         )
     if signed not in ("two_heads", "one_token"):
-        raise ValueError(
+        raise Refusal(
             f"fourier_components got {signed=}: negative coefficients take two_heads or one_token. Choose one of them."
         )

@@ -1,6 +1,6 @@
 r"""Sparse functions of a bag of vectors: thresholds nearly, symmetric and all functions exactly, without biases.
 
-Source: edelman2022, Proposition 5.5 (i) to (iii), bag-of-vectors encoding.
+Source: edelman2022, Section 5 (i) to (iii), bag-of-vectors encoding.
 Departures: one hidden layer where the proposition allows two; weights, constants and proofs are ours.
 Guarantee: exact up to rounding at every sharpness, and thresholds to within epsilon at the chosen one.
 
@@ -19,22 +19,23 @@ from genscope.constructions.sparse_function import SparseFunction
 from genscope.constructions.sparse_variable import GENERAL, SCALAR, SYMMETRIC
 from genscope.fourier import points
 from genscope.models.encoding import Bag
+from genscope.refusal import Refusal
 
 
 def bag_threshold(function: SparseFunction, *, epsilon: float = 0.01, gamma: float | None = None) -> Construction:
-    r"""A threshold 1[n >= r] by tf-scalar to within epsilon, Proposition 5.5 (i).
+    r"""A threshold 1[n >= r] by tf-scalar to within epsilon, part (i).
 
     The output is $p\,[(r+1)(n-r+1)_+-r(n-r)_+]$, that is 0 for n < r and $(n+1)p$ otherwise, short of 1 by
     $\frac{T-n}Z\le\frac{T-r}{(r+1)e^\gamma+T-r}$: at most $\epsilon$ if $e^\gamma\ge\frac{T-r}{r+1}(\frac1\epsilon-1)$.
     """
     least, size = function.least_ones, function.support_size
     if least is None:
-        raise ValueError(
+        raise Refusal(
             "bag_threshold got a function that is no threshold: it is 1 from some number r of ones on, 1 <= r <= s, "
             "and 0 below. Use bag_symmetric or bag_any_function."
         )
     if not 0 < epsilon < 1:
-        raise ValueError(f"bag_threshold got {epsilon=}: the error lies between 0 and 1. Try 0.01.")
+        raise Refusal(f"bag_threshold got {epsilon=}: the error lies between 0 and 1. Try 0.01.")
     needed = log_or_zero((function.context_length - least) * (1 / epsilon - 1) / (least + 1))
     return build(
         Bag.orthonormal(context_length=function.context_length),
@@ -53,19 +54,19 @@ def bag_threshold(function: SparseFunction, *, epsilon: float = 0.01, gamma: flo
             "w": 2,
         },
         orders=SCALAR,
-        source="edelman2022, Proposition 5.5 (i), bag of vectors, tf-scalar",
+        source="edelman2022, Section 5 (i), bag of vectors, tf-scalar",
     )
 
 
 def bag_symmetric(function: SparseFunction, *, gamma: float | None = None) -> Construction:
-    r"""Any symmetric function g(n) with one hidden layer, Proposition 5.5 (ii).
+    r"""Any symmetric function g(n) with one hidden layer, part (ii).
 
     The head reads $np$ and $p$. Units $\mathrm{relu}(np-jp)=p(n-j)_+$ for j = -1, ..., s-1 interpolate
     $G(n)=g(n)/p$ linearly between counts, from G = 0 at -1 on: their weights are the second differences of G.
     """
     levels, size = function.levels, function.support_size
     if levels is None:
-        raise ValueError(
+        raise Refusal(
             "bag_symmetric got a function that depends on more than the number of ones at its support. "
             "Use bag_any_function."
         )
@@ -91,12 +92,12 @@ def bag_symmetric(function: SparseFunction, *, gamma: float | None = None) -> Co
             "w": float(np.sum((goals - 2 * _delayed(goals, 1) + _delayed(goals, 2)) ** 2)),
         },
         orders=SYMMETRIC,
-        source="edelman2022, Proposition 5.5 (ii), bag of vectors, one hidden layer",
+        source="edelman2022, Section 5 (ii), bag of vectors, one hidden layer",
     )
 
 
 def bag_any_function(function: SparseFunction, *, gamma: float | None = None) -> Construction:
-    r"""Any function with one hidden layer, Proposition 5.5 (iii).
+    r"""Any function with one hidden layer, part (iii).
 
     The head reads $o_i=b_ip$ and $p$. The unit of the pattern q, $\mathrm{relu}(\sum_i(2q_i-1)o_i+(1-|q|)p)$, is
     $p$ on that pattern and 0 elsewhere; its weight is f(q)/p. The default $\gamma=\log T$ keeps 1/p <= |q| + 2.
@@ -125,7 +126,7 @@ def bag_any_function(function: SparseFunction, *, gamma: float | None = None) ->
             "w": float(np.sum(w**2)),
         },
         orders=GENERAL,
-        source="edelman2022, Proposition 5.5 (iii), bag of vectors, one hidden layer",
+        source="edelman2022, Section 5 (iii), bag of vectors, one hidden layer",
     )
 
 

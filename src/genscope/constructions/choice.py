@@ -1,7 +1,6 @@
 """The smallest construction that represents a function exactly, for each encoding.
 
-Source: edelman2022, Proposition 5.5.
-Departures: None.
+Source: edelman2022, Section 5.
 Guarantee: exact constructions only; random vectors are as good as their draw.
 """
 
@@ -14,6 +13,7 @@ from genscope.constructions.bag_of_vectors import bag_any_function, bag_symmetri
 from genscope.constructions.random_encoding import random_any_function, random_constant
 from genscope.constructions.sparse_function import SparseFunction
 from genscope.constructions.sparse_variable import any_function, symmetric, threshold_sum
+from genscope.refusal import Refusal
 
 Encoding = Literal["positional", "bag", "random"]
 
@@ -33,10 +33,10 @@ def construct(
     >>> import jax.random as jr
     >>> built = construct(SparseFunction.parse("maj(x3, x14, x15)", context_length=92), key=jr.key(0))
     >>> built.source
-    'edelman2022, Proposition 5.5 (i), positional embeddings, tf-scalar'
+    'edelman2022, Section 5 (i), positional embeddings, tf-scalar'
     """
     if dimension is not None and encoding != "random":
-        raise ValueError(
+        raise Refusal(
             f"construct got {dimension=} with encoding={encoding!r}: coordinate vectors have the dimension that holds "
             "them. Leave the dimension out, or choose the encoding 'random'."
         )

@@ -14,6 +14,7 @@ from genscope.constructions._fourier_plan import Signed, plan
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.constructions.fourier_tuning import tuned as least_product
 from genscope.fourier.walsh import WalshFunction
+from genscope.refusal import Refusal
 
 
 def fourier_components(
@@ -36,7 +37,7 @@ def fourier_components(
     (400, 1378.157242, 431.066445)
     """
     if variant not in ("full", "minimal", "tuned"):
-        raise ValueError(
+        raise Refusal(
             f"fourier_components got {variant=}: the paper's weights are full or minimal, ours tuned. Choose one."
         )
     tuned = variant == "tuned"

@@ -14,6 +14,7 @@ from jaxtyping import Float
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, norms
 from genscope.constructions.fourier_construction import FourierConstruction, Scales
+from genscope.refusal import Refusal
 
 Objective = Literal["norm", "trace", "product"]
 Monomials = tuple[Float[np.ndarray, " _"], Float[np.ndarray, "_ 3"]]  # logarithms of coefficients; powers
@@ -25,7 +26,7 @@ def balance(construction: FourierConstruction, objective: Objective = "product")
     For the norm it is $(\|F\|^2/(\|E\|^2+\|b\|^2))^{1/4}$, for the trace $(\|\nabla_{E,b}\|^2/\|\nabla_F\|^2)^{1/4}$.
     """
     if objective not in ("norm", "trace", "product"):
-        raise ValueError(f"balance got {objective=}: it is norm, trace or product. Choose one of them.")
+        raise Refusal(f"balance got {objective=}: it is norm, trace or product. Choose one of them.")
     sums = {"norm": [_norm], "trace": [_trace], "product": [_norm, _trace]}[objective]
     return construction.rescaled(_least([each(construction) for each in sums], construction.scales, free=(0,)))
 

@@ -1,7 +1,5 @@
 """Whether a Fourier construction keeps its promise.
 
-Source: None (ours).
-Departures: None.
 Guarantee: up to 16 bits every input is checked; beyond, random inputs of all densities, and hard ones that show a
 component its members with all other bits 0, or all 1, where attention leaks the most. All in float64.
 """

@@ -20,6 +20,7 @@ from jaxtyping import Float
 
 from genscope.models.mousavi2025 import TwoLayer
 from genscope.precision import float64
+from genscope.refusal import Refusal
 
 
 def interpolate(
@@ -56,7 +57,7 @@ def _projected(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], directio
     z = np.asarray(x, float) @ direction
     unit = math.isclose(float(np.linalg.norm(direction)), 1.0, rel_tol=1e-6)
     if not len(z) or len(y) != len(z) or not unit or len(np.unique(z)) < len(z):
-        raise ValueError(
+        raise Refusal(
             f"interpolate got {len(z)} points, {len(y)} values and a direction of length "
             f"{float(np.linalg.norm(direction)):.3g}, along which {len(np.unique(z))} points differ: it needs as many "
             "values as points, at least one, all different along a unit direction. Drop repeated points, or choose "

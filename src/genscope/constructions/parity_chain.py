@@ -31,6 +31,7 @@ from genscope.fourier import points
 from genscope.models.parity_chain import ChainTransformer
 from genscope.precision import float64
 from genscope.random import biased_bits
+from genscope.refusal import Refusal
 from genscope.tasks.parity_chain import ParityChain, prompts
 
 EXHAUSTIVE = 12  # bits
@@ -52,7 +53,7 @@ def parity_chain(
 ) -> ChainConstruction:
     """The chain for the parity of `context_length` bits; `readout` replaces w (1, or 2 under a causal mask)."""
     if not 2 <= context_length <= LARGEST // 2 or not 0 < leakage < 1:
-        raise ValueError(
+        raise Refusal(
             f"parity_chain got {context_length=} and {leakage=}: a chain has 2 to {LARGEST // 2} steps, and leakage "
             "uses a fraction between 0 and 1 of a plateau. Correct the one that is outside."
         )
@@ -112,7 +113,7 @@ def step_trace(model: ChainTransformer, step: int) -> float:
     r"""Trace of the Hessian of one step over all inputs, $2\,\mathbb E\|\nabla_\theta f\|^2$, as it interpolates."""
     length = model.context_length
     if length > EXHAUSTIVE:
-        raise ValueError(
+        raise Refusal(
             f"step_trace got a network of {length} bits: it goes through all inputs, up to {EXHAUSTIVE} bits. Take a "
             "shorter one, or the closed form bounds.parity_chain.chain."
         )

@@ -20,6 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from genscope.refusal import Refusal
+
 LONGEST = 10_000_000  # symbols
 
 
@@ -66,7 +68,7 @@ def perceptron_encode(
     input_norm = _bound("input_norm", input_norm, float(lengths.max(initial=0.0)))
     longest = ratio * (weight_norm * input_norm / epsilon) ** 2
     if longest > LONGEST:
-        raise ValueError(
+        raise Refusal(
             f"perceptron_encode got {epsilon=} for norms {weight_norm} and {input_norm}: a codeword may take "
             f"{longest:.3g} symbols, and {LONGEST} are the most. Raise epsilon."
         )
@@ -112,7 +114,7 @@ def _bound(name: str, given: float | None, actual: float) -> float:
     if given is None:
         return actual
     if not actual <= given * (1 + 1e-12) < math.inf:
-        raise ValueError(
+        raise Refusal(
             f"perceptron_encode got {name}={given} where the norm is {actual}: it bounds the norm. Raise it, or "
             "leave it out."
         )
@@ -122,13 +124,13 @@ def _bound(name: str, given: float | None, actual: float) -> float:
 def _check(weights: np.ndarray, points: np.ndarray, epsilon: float, ratio: float) -> None:
     shaped = weights.ndim == points.ndim == 2 and weights.shape[1] == points.shape[1] and weights.size and points.size
     if not shaped or not (np.isfinite(weights).all() and np.isfinite(points).all()):
-        raise ValueError(
+        raise Refusal(
             f"perceptron_encode got weights {weights.shape} and points {points.shape}: weights are [d1, d2], points "
             "are [N, d2], finite and not empty. Make the second dimensions equal."
         )
     least = "at least 1" if len(weights) == 1 else "above 1"
     if not (0 < epsilon < math.inf and 1 <= ratio < math.inf) or (ratio == 1 and len(weights) > 1):
-        raise ValueError(
+        raise Refusal(
             f"perceptron_encode got {epsilon=}, {ratio=} for {len(weights)} rows: the accuracy is above 0 and the "
             f"ratio of scales {least}. Give such numbers."
         )

@@ -1,6 +1,6 @@
 r"""Any sparse function of bits encoded by random signs in dimension O(s log T).
 
-Source: edelman2022, Proposition 5.5 (iii), approximately orthonormal embeddings.
+Source: edelman2022, Section 5 (iii), approximately orthonormal embeddings.
 Departures: weights, constants and proof are ours; the perceptron has biases, since no feature is exactly constant.
 Guarantee: exact up to rounding if beta < 1 for the vectors that were drawn; otherwise nothing is promised.
 """
@@ -23,6 +23,7 @@ from genscope.constructions.sparse_variable import (
 )
 from genscope.models.encoding import Positional
 from genscope.precision import float64
+from genscope.refusal import Refusal
 
 LARGEST = 2**28  # entries of the vectors: 2 GiB
 
@@ -80,7 +81,7 @@ def random_any_function(
         error=0.0,
         squares={**bit_squares(size, sharpness, base, cls_is_key), **squares, "w": float(np.sum(function.values**2))},
         orders=GENERAL,
-        source="edelman2022, Proposition 5.5 (iii), random embeddings of low dimension, tf+mlp",
+        source="edelman2022, Section 5 (iii), random embeddings of low dimension, tf+mlp",
         cls_is_key=cls_is_key,
         constants={"beta": beta, "rho": rho},
     )
@@ -91,13 +92,13 @@ def _draw(function: SparseFunction, dimension: int | None, key: Key[Array, ""]) 
     if dimension is None:
         dimension = sufficient_dimension(support_size=size, context_length=length)
     if dimension < size + 3:
-        raise ValueError(
+        raise Refusal(
             f"random vectors got {dimension=}: those of CLS, of the two bits and of the {size} relevant positions are "
             f"independent only in dimension {size + 3} or more. Raise the dimension; about "
             f"{sufficient_dimension(support_size=size, context_length=length)} suffices."
         )
     if (length + 3) * dimension > LARGEST:
-        raise ValueError(
+        raise Refusal(
             f"random vectors got {dimension=} for context_length={length}: at most {LARGEST} numbers are stored. Lower "
             f"the dimension to {LARGEST // (length + 3)}, shorten the context, or use coordinate vectors."
         )
@@ -134,5 +135,5 @@ def random_constant(
         error=0.0,
         squares={"W_K": 0, "W_V": 0, "W_C": 1, "W_1": 0, "w": float(np.sum(function.values**2))},
         orders=SYMMETRIC,
-        source="edelman2022, Proposition 5.5 (ii), random embeddings of low dimension, one hidden layer",
+        source="edelman2022, Section 5 (ii), random embeddings of low dimension, one hidden layer",
     )

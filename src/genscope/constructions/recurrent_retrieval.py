@@ -1,9 +1,11 @@
-r"""A bidirectional RNN that solves simple-qSTR exactly, with weights that do not depend on the number of tokens.
+r"""A bidirectional RNN that solves simple-qSTR, with weights that do not depend on the number of tokens.
 
 Source: mousavi2025, Lemmas 22 to 25, Propositions 26 and 28, where products are approximated.
-Departures: for encodings by signs $\pm c$, $c=1/\sqrt{d_e}$, nothing is approximated; the construction is ours.
-Guarantee: exact up to rounding for all prompts with $|x_{jk}|\le M$ and one t for all positions; not for general qSTR,
-in which position j reads its own $t_j$ instead of $t_i$.
+Departures: for encodings by signs $\pm c$, $c=1/\sqrt{d_e}$, products are exact; the construction is ours.
+Guarantee: certified, up to rounding, for all prompts with $|x_{jk}|\le M$ and one t for all positions: the error is at
+most $\sqrt{\varepsilon_{2NN}}$, that of the link's two-layer form for such tokens, and 0 where the form is exact. (The
+paper has twice that, for products which are not exact.) Not for general qSTR, in which position j reads its own $t_j$
+instead of $t_i$.
 
 Two identities. For $a,b\in\{\pm c\}$, $ab=c|a+b|-c^2$, so that
 $v_l=\langle\omega_i,\omega_{t_l}\rangle=c\sum_k[\sigma(\omega_{ik}+\omega_{t_lk})+\sigma(-\omega_{ik}-\omega_{t_lk})]-1$.
@@ -15,7 +17,8 @@ both directions: (1) $\sigma(\pm x_k)$ and $\sigma(\pm(\omega_{ik}+\omega_{t_lk}
 x_k-\kappa(1-v_l))$; (3) their differences $x_k1[t_l=i]$. It does not read the state, which only adds up: $h^\to_i$
 holds the tokens before i, $h^\leftarrow_i$ those after. Output, four layers: (1) $\sigma(\pm(h^\to+h^\leftarrow))$
 beside the transition's first; (2) these passed on, beside the gates; (3) the link's hidden units on
-$h^\to+h^\leftarrow+(x_i1[t_l=i])_l=(x_{t_1},\dots,x_{t_q})$; (4) its outer weights.
+$h^\to+h^\leftarrow+(x_i1[t_l=i])_l=(x_{t_1},\dots,x_{t_q})$; (4) its outer weights. So the
+link's form is read at the tokens themselves, and errs by no more than it does on $|x_{jk}|\le M$.
 """
 
 import math
@@ -24,39 +27,43 @@ import jax.numpy as jnp
 import numpy as np
 
 from genscope.constructions._base import Matrix, Vector
-from genscope.constructions.retrieval import Retrieval, check_range, exact_task, link_and_gap, signs
+from genscope.constructions.retrieval import Retrieval, check_range, check_size, exact_task, score_gaps, signs
 from genscope.models.mousavi2025 import Affine, BidirectionalRNN
 from genscope.precision import float64
+from genscope.refusal import Refusal
 from genscope.tasks.token_regression import TokenRegression
 
 _PAIR = np.array([[1.0], [-1.0]])  # v -> (v, -v)
 
 
-def recurrent_retrieval(task: TokenRegression, *, token_range: float, gap: float | None = None) -> Retrieval:
-    r"""Weights that solve simple-qSTR while every coordinate of a token is at most `token_range` = M.
+def recurrent_retrieval(
+    task: TokenRegression, *, token_range: float, error: float = 0.01, gap: float | None = None
+) -> Retrieval:
+    r"""Weights that solve simple-qSTR up to `error` while every coordinate of a token is at most `token_range` = M.
 
     They depend on M, on `gap` = $\gamma$ (default: that of the encodings; a smaller one serves all encodings with at
-    least that gap), on d, q, $d_e$ and the link, and on nothing else.
+    least that gap), on d, q, $d_e$ and the link, on `error` where the link is approximated, and on nothing else.
     """
-    check_range("recurrent_retrieval", token_range=token_range, gap=1.0 if gap is None else gap)
+    check_range("recurrent_retrieval", token_range=token_range, error=error, gap=1.0 if gap is None else gap)
     if not signs(task) or task.scale != "none" or not task.shared_positions:
-        raise ValueError(
+        raise Refusal(
             "recurrent_retrieval got a task with other encodings than signs ±1/sqrt(d_e), or a factor on them "
-            f"(scale={task.scale!r}), or several t in a prompt (shared_positions={task.shared_positions}): it is exact "
+            f"(scale={task.scale!r}), or several t in a prompt (shared_positions={task.shared_positions}): it is made "
             "for random signs without factor and one t. Draw the task with scale='none' and shared_positions=True."
         )
     task = exact_task(task)
-    with float64():
-        form, found = link_and_gap(task)
-    found, (weight, bias, outer) = float(found), map(np.asarray, form)
+    found = float(score_gaps(task).min())
     gap = found if gap is None else gap
     if not 1e-9 < gap <= found + 1e-9:
-        raise ValueError(
+        raise Refusal(
             f"recurrent_retrieval got encodings of gap {found:.3g} and was to use {gap:.3g}: it needs a positive gap, "
             "and no larger one than the encodings have. Draw them with a smaller max_correlation, or a larger "
             "encoding_dim."
         )
     q, d, encoded = task.sparsity, task.dim, task.encoding.shape[1]
+    form = task.link.two_layer(radius=token_range, error=error, order=math.inf)
+    weight, bias, outer = form.weight, form.bias, form.outer
+    check_size("recurrent_retrieval", _size(q, d, encoded, len(weight)))
     kappa = token_range / gap
     first, gates, joined = _transition(q, d, encoded, kappa)
     ignored = np.zeros((len(first), q * d))
@@ -77,12 +84,22 @@ def recurrent_retrieval(task: TokenRegression, *, token_range: float, gap: float
     return Retrieval(
         model=model,
         task=task,
-        token_norm=token_range,  # coordinates of a token are no longer than the token
-        error=0.0,
+        link=form,
+        token_norm=token_range,
+        order=math.inf,
+        error=form.error,
         norms=_norms(q, d, encoded, kappa, *(float(np.linalg.norm(part)) for part in (weight, bias, outer))),
-        source="mousavi2025, Propositions 26 to 28, made exact for signs",
-        constants={"kappa": kappa, "gap": gap},
+        source="mousavi2025, Propositions 26 and 28, with exact products for signs",
+        constants={"kappa": kappa, "gap": gap, "epsilon_2nn": form.error**2},
     )
+
+
+def _size(q: int, d: int, encoded: int, units: int) -> int:
+    """The number of weights of the largest matrices: the first two layers of each net, and the link's."""
+    state, token, first = q * d, d + (q + 1) * encoded, 2 * d + 2 * q * encoded
+    transition = first * (state + token) + 2 * state * first
+    output = (2 * state + first) * (2 * state + token) + 4 * state * (2 * state + first)
+    return 2 * transition + output + 4 * state * units
 
 
 def _transition(q: int, d: int, encoded: int, kappa: float) -> tuple[Matrix, Matrix, Matrix]:

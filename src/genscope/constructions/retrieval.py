@@ -1,9 +1,8 @@
 r"""Retrieval: a network with explicit weights for token regression, what is promised of it, and whether it keeps it.
 
-Source: None (house design; the promises are those of mousavi2025, Lemma 11 and Propositions 26 to 28).
-Departures: None.
 Guarantee: float64. Every verification has random prompts, in which tokens beyond the promised range are pulled back
-onto it, and hostile ones: the token that a head looks for at one end of the range, all others at the other end.
+onto it, and hostile ones: the token that a head looks for at one end of the range, all others at the other end, for the
+tokens whose encodings are hardest to tell from another.
 """
 
 import dataclasses
@@ -18,27 +17,32 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from genscope.constructions.verification import ROUNDING, Verdict
-from genscope.models.mousavi2025 import BidirectionalRNN, Transformer
+from genscope.models.mousavi2025 import BidirectionalRNN, TokenTransformer
 from genscope.precision import float64
-from genscope.tasks.links import TwoLayerForm
-from genscope.tasks.token_regression import TokenRegression, encoding_gap
+from genscope.refusal import Refusal
+from genscope.tasks.token_regression import TokenRegression
+from genscope.tasks.two_layer import TwoLayerForm
 
 Prompts = tuple[Float[np.ndarray, "size N d"], Int[np.ndarray, "size N q"]]
 
-_HOSTILE = 32  # prompts per slot of t
-_NUMBERS = 2**24  # attention weights of a block of prompts
+_HOSTILE = 16  # prompts per slot of t and sign
+_NUMBERS = 2**24  # attention weights or hidden units of a block of prompts
+_MOST = 2**27  # weights: 1 GB
 
 
 @dataclass(frozen=True)
 class Retrieval:
-    """A network and what is promised of it while every token is at most `token_norm` long.
+    """A network and what is promised of it while no token's norm of some `order` exceeds `token_norm`.
 
-    `task` is the task in float64. `norms` bound the weights, by the names of `weights`.
+    Order 2 is the Euclidean norm, infinity the largest coordinate. `task` is the task in float64, `link` the read-out's
+    form of its link. `norms` bound the weights, by the names of `weights`.
     """
 
-    model: Transformer | BidirectionalRNN
+    model: TokenTransformer | BidirectionalRNN
     task: TokenRegression
+    link: TwoLayerForm
     token_norm: float
+    order: float
     error: float
     norms: Mapping[str, float]
     source: str
@@ -46,7 +50,7 @@ class Retrieval:
 
     def measured_norms(self) -> dict[str, float]:
         """Norms of the weights as they are, by the names of `norms`."""
-        if isinstance(self.model, Transformer):
+        if isinstance(self.model, TokenTransformer):
             heads = np.asarray(self.model.w_qk)
             used = heads[:, heads.any(axis=(0, 2))][:, :, heads.any(axis=(0, 1))]  # a small part
             norms = {
@@ -75,7 +79,7 @@ def _norm(array: Array | None) -> float:
 def exact_task(task: TokenRegression) -> TokenRegression:
     """The task in float64; encodings by signs are as exact as their square root."""
     if task.length is not None:
-        raise ValueError(
+        raise Refusal(
             f"a construction got a task padded to {task.context_length} tokens: its weights are for the real ones. "
             "Give the task as it was before padding."
         )
@@ -97,13 +101,31 @@ def check_range(caller: str, **ranges: float) -> None:
     """Refuse sizes that are not positive, or have squares that no float holds."""
     for name, value in ranges.items():
         if not 1e-100 <= value <= 1e100:
-            raise ValueError(f"{caller} got {name}={value}: it lies between 1e-100 and 1e100. Give such a number.")
+            raise Refusal(f"{caller} got {name}={value}: it lies between 1e-100 and 1e100. Give such a number.")
+
+
+def check_size(caller: str, numbers: int) -> None:
+    """Refuse networks that memory does not hold."""
+    if numbers > _MOST:
+        raise Refusal(
+            f"{caller} got a task that takes {numbers} weights: there may be {_MOST}. Choose fewer or shorter tokens, "
+            "shorter encodings, or a larger error."
+        )
+
+
+def score_gaps(task: TokenRegression) -> Float[np.ndarray, " N"]:
+    r"""$\min_{j\ne i}\langle\omega_i,\omega_i-\omega_j\rangle$; for unit vectors the least is their `encoding_gap`."""
+    encoding = np.asarray(task.encoding, float)
+    products = encoding @ encoding.T
+    gaps = products.diagonal()[:, None] - products
+    np.fill_diagonal(gaps, 2.0)
+    return gaps.min(axis=1)
 
 
 def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verdict:
     """Compare the network with the labels at all positions of random and hostile prompts."""
     if prompts < 1:
-        raise ValueError(f"verify_retrieval got {prompts=}: it draws at least one. Give a positive number.")
+        raise Refusal(f"verify_retrieval got {prompts=}: it draws at least one. Give a positive number.")
     drawn = [_random_prompts(built, prompts, key), *_hostile_prompts(built)]
     with float64():
         errors, labels = retrieval_errors(built.model, built.task, *map(np.concatenate, zip(*drawn, strict=True)))
@@ -116,7 +138,7 @@ def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]
 
 
 def retrieval_errors(
-    model: Transformer | BidirectionalRNN,
+    model: TokenTransformer | BidirectionalRNN,
     task: TokenRegression,
     x: Float[np.ndarray, "size N d"],
     t: Int[np.ndarray, "size N q"],
@@ -132,14 +154,10 @@ def _errors(model, task: TokenRegression, x: Array, t: Array) -> tuple[Array, Ar
         labels = task.labels(*prompt)
         return model(task.encode(*prompt)) - labels, labels
 
-    block = max(1, _NUMBERS // (task.context_length**2 * task.sparsity))
+    n = task.context_length
+    widest = max(leaf.shape[0] for leaf in jax.tree.leaves(model))
+    block = max(1, _NUMBERS // (n * max(n * task.sparsity, widest)))
     return jax.lax.map(one, (x, t), batch_size=min(block, len(x)))
-
-
-@eqx.filter_jit
-def link_and_gap(task: TokenRegression) -> tuple[TwoLayerForm, Array]:
-    """The two-layer form of the link and the gap of the encodings."""
-    return TwoLayerForm(*task.link.two_layer()), encoding_gap(task.encoding)
 
 
 _raw = eqx.filter_jit(TokenRegression.raw)
@@ -154,19 +172,21 @@ def draw_prompts(task: TokenRegression, key: Key[Array, ""], size: int) -> Promp
 
 def _random_prompts(built: Retrieval, size: int, key: Key[Array, ""]) -> Prompts:
     x, t = draw_prompts(built.task, key, size)
-    lengths = np.linalg.norm(x, axis=2, keepdims=True)
+    lengths = np.linalg.norm(x, ord=built.order, axis=2, keepdims=True)
     return x * np.minimum(1.0, built.token_norm / lengths), t
 
 
 def _hostile_prompts(built: Retrieval) -> Iterator[Prompts]:
     """Per slot of t: its token at one end of the range, along the direction that matters most, all others opposite."""
     n, q, d = built.task.context_length, built.task.sparsity, built.task.dim
-    looked_for = np.unique(np.linspace(0, n - 1, min(n, _HOSTILE)).astype(int))
-    with float64():
-        weights = np.asarray(link_and_gap(built.task)[0].weight).reshape(-1, q, d)
+    looked_for = np.unique([0, n - 1, *np.argsort(score_gaps(built.task))[: _HOSTILE - 2]])
+    weights = built.link.weight.reshape(-1, q, d)
     for slot in range(q):
-        direction = np.linalg.svd(weights[:, slot])[2][0]
+        direction = np.linalg.eigh(weights[:, slot].T @ weights[:, slot])[1][:, -1]
+        if built.order == math.inf:
+            direction = np.where(direction < 0, -1.0, 1.0)
         x = np.tile(built.token_norm * direction, (len(looked_for), n, 1))
         x[np.arange(len(looked_for)), looked_for] *= -1
-        t = np.repeat((looked_for[:, None] + np.arange(q) - slot)[:, None] % n, n, axis=1)
-        yield x, t.astype("int32")
+        t = np.repeat((looked_for[:, None] + np.arange(q) - slot)[:, None] % n, n, axis=1).astype("int32")
+        yield x, t
+        yield -x, t

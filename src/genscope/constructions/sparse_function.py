@@ -1,7 +1,6 @@
 """A sparse function: its support and its values at all patterns of those bits; what a construction represents.
 
 Source: edelman2022, Section 5 (s-sparse, symmetric, monotone functions).
-Departures: None.
 Guarantee: exact; real values, at most 12 positions, since weights and verification list all 2^s patterns.
 """
 
@@ -13,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from genscope.fourier import parse, points
+from genscope.refusal import Refusal
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean
 
 LARGEST_SUPPORT = 12
@@ -31,17 +31,17 @@ class SparseFunction:
         size, length = len(self.support), self.context_length
         inside = all(0 <= position < length for position in self.support)
         if length < 1 or not inside or len(set(self.support)) < size:
-            raise ValueError(
+            raise Refusal(
                 f"SparseFunction got support={list(self.support)} with context_length={length}: the support is a list "
                 "of distinct positions 0, ..., context_length - 1. Correct the positions or lengthen the context."
             )
         if size > LARGEST_SUPPORT:
-            raise ValueError(
+            raise Refusal(
                 f"SparseFunction got {size} relevant positions: all 2^s patterns are listed, for at most "
                 f"{LARGEST_SUPPORT} positions. Choose a function of fewer variables."
             )
         if self.values.shape != (2**size,) or not np.isfinite(self.values).all():
-            raise ValueError(
+            raise Refusal(
                 f"SparseFunction got values of shape {self.values.shape} for {size} positions: it has a finite value "
                 f"at each of the 2^{size} = {2**size} patterns. Give that many finite numbers."
             )
@@ -66,7 +66,7 @@ class SparseFunction:
     def symmetric(cls, support: Sequence[int], levels: Sequence[float] | Vector, *, context_length: int) -> Self:
         """The function g(n) of the number n of ones at the support, from g(0), ..., g(s)."""
         if len(levels) != len(support) + 1:
-            raise ValueError(
+            raise Refusal(
                 f"SparseFunction.symmetric got {len(levels)} levels for {len(support)} positions: it has one for each "
                 "number of ones, 0 to s. Give one more level than positions."
             )

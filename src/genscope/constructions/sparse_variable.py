@@ -1,6 +1,6 @@
 r"""Sparse functions of additively encoded bits: thresholds and their sums without, everything with a perceptron.
 
-Source: edelman2022, Proposition 5.5 (i) to (iii), deterministic positional embeddings.
+Source: edelman2022, Section 5 (i) to (iii), deterministic positional embeddings.
 Departures: exact where the proposition approximates, (i); weights, constants and proofs are ours.
 Guarantee: exact up to rounding at the sharpness that is chosen by default.
 
@@ -17,6 +17,7 @@ from genscope.constructions._base import Construction, Matrix, Vector, build, ch
 from genscope.constructions.sparse_function import SparseFunction
 from genscope.fourier import points
 from genscope.models.encoding import Positional
+from genscope.refusal import Refusal
 
 SCALAR = {"W_Q": "log(T s)", "W_K": "s", "W_V": "s", "W_C": "s"}
 SYMMETRIC = {**SCALAR, "W_1": "poly(s)", "W_2": "poly(s)", "w": "poly(s)"}
@@ -26,7 +27,7 @@ GENERAL = {**SCALAR, "W_1": "2^s poly(s)", "W_2": "2^s poly(s)", "w": "2^s poly(
 def threshold_sum(
     function: SparseFunction, *, margin: float = 0.25, cls_is_key: bool = True, gamma: float | None = None
 ) -> Construction:
-    r"""Any symmetric function by tf-scalar; a threshold 1[n >= r], Proposition 5.5 (i), has two value dimensions.
+    r"""Any symmetric function by tf-scalar; a threshold 1[n >= r], part (i), has two value dimensions.
 
     Scores are $\gamma$ on the support and 0 elsewhere, so the mass outside is
     $\lambda=\frac{T-s+c}{se^\gamma+T-s+c}$ and $a=\sum_tp_tb_t$ has $|sa-n|\le s\lambda$, which is at most the margin
@@ -34,7 +35,7 @@ def threshold_sum(
     $\mathrm{clip}_{[0,1]}(\mu(sa-r+1-\nu))=1[n\ge r]$, and $g(n)=g(0)+\sum_r(g(r)-g(r-1))1[n\ge r]$.
     """
     if not 0 < margin < 0.5:
-        raise ValueError(f"threshold_sum got {margin=}: the ramp lies between two counts, 0 < margin < 1/2. Try 0.25.")
+        raise Refusal(f"threshold_sum got {margin=}: the ramp lies between two counts, 0 < margin < 1/2. Try 0.25.")
     levels, size, kept = _levels(function), function.support_size, float(cls_is_key)
     jumps = np.diff(levels)
     steps = np.flatnonzero(jumps)
@@ -63,13 +64,13 @@ def threshold_sum(
             "w": float(2 * np.sum(jumps**2) + levels[0] ** 2),
         },
         orders=SCALAR,
-        source="edelman2022, Proposition 5.5 (i), positional embeddings, tf-scalar",
+        source="edelman2022, Section 5 (i), positional embeddings, tf-scalar",
         cls_is_key=cls_is_key,
     )
 
 
 def symmetric(function: SparseFunction, *, cls_is_key: bool = True, gamma: float | None = None) -> Construction:
-    r"""Any symmetric function by tf+mlp, Proposition 5.5 (ii): the ramps of `threshold_sum` move into the perceptron.
+    r"""Any symmetric function by tf+mlp, part (ii): the ramps of `threshold_sum` move into the perceptron.
 
     The head gives $y=(a,1)$. Hidden units $\mathrm{relu}(2sa-2r+\frac32)$ and $\mathrm{relu}(2sa-2r+\frac12)$ for
     r = 1, ..., s differ by 1[n >= r] (margin 1/4); one unit copies the constant. The second layer takes the
@@ -102,7 +103,7 @@ def symmetric(function: SparseFunction, *, cls_is_key: bool = True, gamma: float
             "w": float(np.sum(np.diff(levels) ** 2) + levels[0] ** 2),
         },
         orders=SYMMETRIC,
-        source="edelman2022, Proposition 5.5 (ii), positional embeddings, tf+mlp",
+        source="edelman2022, Section 5 (ii), positional embeddings, tf+mlp",
         cls_is_key=cls_is_key,
     )
 
@@ -110,7 +111,7 @@ def symmetric(function: SparseFunction, *, cls_is_key: bool = True, gamma: float
 def any_function(
     function: SparseFunction, *, base: float = 2.0, cls_is_key: bool = True, gamma: float | None = None
 ) -> Construction:
-    r"""Any function by one head and tf+mlp, Proposition 5.5 (iii).
+    r"""Any function by one head and tf+mlp, part (iii).
 
     A token scores $\gamma1[t\in\mathcal I]+\log q\cdot b_t$ with the base q. The head reads the attention $o_i$ on each
     relevant position, that on ones, $e_1$, and the constant. Without leak, $o_i=q^{b_i}/D$ and $e_1=qn/D$ with
@@ -143,7 +144,7 @@ def any_function(
         error=0.0,
         squares={**bit_squares(size, sharpness, base, cls_is_key), **squares, "w": float(np.sum(function.values**2))},
         orders=GENERAL,
-        source="edelman2022, Proposition 5.5 (iii), positional embeddings, tf+mlp",
+        source="edelman2022, Section 5 (iii), positional embeddings, tf+mlp",
         cls_is_key=cls_is_key,
     )
 
@@ -154,9 +155,9 @@ def any_function(
 def check_base(function: SparseFunction, base: float) -> None:
     """Refuse what the construction of any function cannot express."""
     if not 1 < base < math.inf:
-        raise ValueError(f"any_function got {base=}: a 1 scores higher than a 0, base > 1. Leave it out for 2.")
+        raise Refusal(f"any_function got {base=}: a 1 scores higher than a 0, base > 1. Leave it out for 2.")
     if not function.support:
-        raise ValueError(
+        raise Refusal(
             "any_function got a constant: it reads at least one bit. Use threshold_sum, which gives constants too."
         )
 
@@ -217,7 +218,7 @@ def _constant(size: int, cls_is_key: bool) -> Vector:
 def _levels(function: SparseFunction) -> Vector:
     levels = function.levels
     if levels is None:
-        raise ValueError(
+        raise Refusal(
             "a construction for symmetric functions got one that depends on more than the number of ones at its "
             "support. Use any_function."
         )

@@ -1,7 +1,5 @@
 """Does a construction keep its promise? All inputs where they can be listed, the hardest ones where not.
 
-Source: None (ours).
-Departures: None.
 Guarantee: up to 20 bits every input is checked. Beyond, every pattern of the support meets all-zero, all-one, random
 and adversarial irrelevant bits; the last make a unit behind the head as large or as small as any bits can
 (`_attention_sums.extremes`). Such a unit is monotone in what it reads, so a bit that it tells rightly at both extremes
@@ -21,6 +19,7 @@ from genscope.constructions._attention_sums import Sums, Terms, attention_terms,
 from genscope.constructions._base import Construction
 from genscope.constructions.sparse_function import SparseFunction
 from genscope.models.edelman2022 import Transformer
+from genscope.refusal import Refusal
 
 EXHAUSTIVE = 20  # bits
 ROUNDING = 1e-10  # of an exact construction in float64, relative to the function's largest value
@@ -54,7 +53,7 @@ def verify(construction: Construction, function: SparseFunction, *, key: Key[Arr
     """
     model = construction.model
     if model.encoding.context_length != function.context_length:
-        raise ValueError(
+        raise Refusal(
             f"verify got a model of {model.encoding.context_length} bits and a function of {function.context_length}: "
             "both read the same inputs. Build the construction for this function."
         )

@@ -2,7 +2,6 @@
 
 A bound in an address is written as its name and `argument=value` words: `lower context_length=300 support_size=3`.
 
-Source: product.md, Section 8.
 Departures: the explorer takes at most 64 layers, since a page should answer within seconds.
 Guarantee: exact; the number is that of the command line for the same texts.
 """
@@ -17,6 +16,7 @@ from genscope import bounds
 from genscope.bounds import Bound
 from genscope.bounds._parameters import Number, Parameter, apply, parameters
 from genscope.explorer._bound_examples import example, forced
+from genscope.refusal import Refusal
 
 LAYERS = 64
 _LONGEST = 40  # characters of a value
@@ -50,7 +50,7 @@ class Asked:
                 if text:
                     values[word] = _value(self.name, word, each, text)
                 elif each.required:
-                    raise ValueError(f"{self.name} got no {word}: {_range(each)}. Give a number.")
+                    raise Refusal(f"{self.name} got no {word}: {_range(each)}. Give a number.")
             except ValueError as error:
                 wrong[word] = str(error)
         return values, wrong
@@ -80,13 +80,13 @@ def read(text: str) -> Asked:
     """The bound that a text of the address names."""
     name, *words = text.split() or [""]
     if name not in bounds.ALL:
-        raise ValueError(f"got the bound {name[:60]!r}: the bounds are {', '.join(bounds.ALL)}. Choose one of them.")
+        raise Refusal(f"got the bound {name[:60]!r}: the bounds are {', '.join(bounds.ALL)}. Choose one of them.")
     known = parameters(bounds.ALL[name])
     texts = {}
     for each in words:
         word, _, value = each.partition("=")
         if word not in known or len(value) > _LONGEST:
-            raise ValueError(
+            raise Refusal(
                 f"bound {name} got {each[:60]!r}: its arguments are {', '.join(known)}, with values of at most "
                 f"{_LONGEST} characters. Write argument=value, or leave it out."
             )
@@ -123,15 +123,15 @@ def fields(asked: Asked, wrong: Mapping[str, str]) -> list[dict[str, Any]]:
 def _value(name: str, word: str, parameter: Parameter, text: str) -> Any:
     if parameter.plain is bool:
         if text not in (_YES, _NO):
-            raise ValueError(f"{name} got {word}={text!r}: {_range(parameter)}. Choose one of them.")
+            raise Refusal(f"{name} got {word}={text!r}: {_range(parameter)}. Choose one of them.")
         return text == _YES
     if isinstance(parameter.about, Number):
         try:
             number = float(text)
         except ValueError:
-            raise ValueError(f"{name} got {word}={text!r}: {_range(parameter)}. Write it in digits.") from None
+            raise Refusal(f"{name} got {word}={text!r}: {_range(parameter)}. Write it in digits.") from None
         if word == "layers" and number > LAYERS:
-            raise ValueError(
+            raise Refusal(
                 f"the explorer got layers={text}: it computes at most {LAYERS} layers, to answer at once. "
                 "Choose fewer, or use the command line."
             )

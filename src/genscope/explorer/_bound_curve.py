@@ -1,7 +1,5 @@
 """A bound along one of its arguments: its terms, and where it stops being vacuous.
 
-Source: product.md, Section 8.
-Departures: None.
 Guarantee: exact up to rounding at the values that the command line also takes; the place where a bound stops being
 vacuous is exact for whole numbers and to six digits for others, if it changes once between two neighbouring values.
 """
@@ -14,9 +12,10 @@ from typing import Any
 
 from genscope.bounds import Bound
 from genscope.bounds._parameters import STEPS, Number
-from genscope.explorer import work
+from genscope.explorer import question_queue
 from genscope.explorer._bound_asked import Asked
 from genscope.explorer._bound_examples import LEADING, example, measure
+from genscope.refusal import Refusal
 
 SECONDS = 6.0  # of computing, after which a curve is given up
 _CLOSE = 1e-7  # relative distance at which a bisection ends
@@ -45,7 +44,7 @@ def read_span(text: str) -> tuple[float, float]:
     except ValueError:
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
-        raise ValueError(f"got the axis {text!r}: it goes from a number to a larger one. Write it as 100:1000000.")
+        raise Refusal(f"got the axis {text!r}: it goes from a number to a larger one. Write it as 100:1000000.")
     return low, high
 
 
@@ -59,7 +58,7 @@ def curve(asked: Asked, axis: str, low: float, high: float) -> dict[str, Any]:
     about = asked.numbers.get(axis)
 
     def at(value: float) -> Bound:
-        work.check()
+        question_queue.check()
         if time.thread_time() > deadline:
             raise TimeoutError(
                 f"the curve of {asked.name} along {axis} takes more than {SECONDS:g} seconds. Choose smaller "

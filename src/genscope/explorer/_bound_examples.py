@@ -1,7 +1,5 @@
 """Where the sliders of the bounds begin: one example for each argument, and what each bound measures.
 
-Source: None (house design); sizes of a small Transformer.
-Departures: None.
 Guarantee: every bound has a value at its example (tests/explorer/test_bounds_room.py).
 """
 

@@ -2,8 +2,7 @@
 
 Imported at the first question, since it brings JAX with it.
 
-Source: edelman2022, Proposition 5.5; lintilhac2026, Appendix B.
-Departures: None.
+Source: edelman2022, Section 5; lintilhac2026, Appendix B.
 Guarantee: that of `constructions`; the keys are those of `genscope construct --seed 0`, and so are the numbers.
 """
 
@@ -19,7 +18,6 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float
 
-from genscope import lab
 from genscope.constructions import (
     Construction,
     FourierConstruction,
@@ -31,19 +29,21 @@ from genscope.constructions import (
     verify_fourier,
     weight_norms,
 )
-from genscope.explorer import work
+from genscope.explorer import question_queue
 from genscope.explorer.construction_room import FOURIER, Wanted
 from genscope.fourier.spectrum import from_expression
 from genscope.fourier.walsh import WalshFunction
+from genscope.lab.cache import use_compilation_cache
 from genscope.models.encoding import Coordinates
 from genscope.models.file import encode
 from genscope.precision import float64
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 LARGEST_WEIGHT = 20_000  # entries of a matrix that is sent to the page
 KEPT = 8  # constructions
 
-lab.use_compilation_cache()
+use_compilation_cache()
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def build(wanted: Wanted) -> Built:
 def attend(wanted: Wanted, bits: Bool[np.ndarray, " T"]) -> dict[str, Any]:
     """What the network does with one input: attention, output, and the value that it should have."""
     built = build(wanted)
-    work.check()
+    question_queue.check()
     with float64():
         seen = _activations(built.model, jnp.asarray(bits))
     positions = [f"x{j}" for j in range(wanted.context_length)]
@@ -91,7 +91,7 @@ def file(wanted: Wanted) -> bytes:
     """The model as a safetensors file."""
     built = build(wanted)
     if not built.facts["verified"]:
-        raise ValueError(
+        raise Refusal(
             f"the weights for {wanted.expression} do not compute it: a model that does not verify is not written. "
             "Choose another network."
         )
@@ -103,7 +103,7 @@ def _sparse(wanted: Wanted) -> Built:
     function = SparseFunction.parse(wanted.expression, context_length=wanted.context_length)
     # The network's name was checked when the question was read, so it is one of the literals.
     built = construct(function, encoding=wanted.network, key=stream(key, "vectors"))  # pyright: ignore[reportArgumentType]
-    work.check()
+    question_queue.check()
     verdict = verify(built, function, key=stream(key, "inputs"))
     measured = {name: norm for name, norm in weight_norms(built.model).items() if norm is not None}
     norms = [
@@ -130,7 +130,7 @@ def _fourier(wanted: Wanted) -> Built:
     function = from_expression(wanted.expression, wanted.context_length).to_phi()
     # As above: one of the literals.
     built = fourier_components(function, variant=wanted.network, key=stream(key, "trace"))  # pyright: ignore[reportArgumentType]
-    work.check()
+    question_queue.check()
     verdict = verify_fourier(built, key=stream(key, "inputs"))
     model = built.model
     parts = {"A": model.score, "K": model.key, "V": model.value, "E": model.expand, "b": model.threshold}

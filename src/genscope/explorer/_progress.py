@@ -1,7 +1,5 @@
 """How far studies are: what budgets plan, what is stored of it, and how fast more arrives.
 
-Source: product.md, Section 8.
-Departures: None.
 Guarantee: exact counts; a rate is what arrived between looks at the store over the last minute.
 """
 

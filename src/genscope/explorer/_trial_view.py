@@ -1,15 +1,14 @@
 """One trial for the eye: its numbers, its curves and its matrices, and the command that repeats it.
 
-Source: product.md, Section 8.
 Departures: long curves are thinned and large matrices cut for the page, and say so; the store keeps everything.
 Guarantee: exact for what is shown.
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genscope.lab.figure import Curves, Figure, Heatmap
+from genscope.lab.selection import Selection
 from genscope.report import words
 
 LONGEST = 2000  # points of a curve
@@ -17,8 +16,8 @@ WIDEST = 400  # rows and columns of a matrix
 SHORT = 12  # entries of a list that is written rather than drawn, unless a figure draws it
 
 
-def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """The trial's values by what they look like."""
+def facts(row: Mapping[str, Any], manifest: Mapping[str, Any], selection: Selection) -> dict[str, Any]:
+    """The trial's values by what they look like; `selection` knows how its study is called."""
     axes = [axis for axis in manifest["axes"] if axis in row]
     own = ("seed", "status", "error", "seconds", "compile_seconds", "finished", "id", "provenance", "study", "revision")
     measured = {name: value for name, value in row.items() if name not in {*axes, *own}}
@@ -27,7 +26,6 @@ def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]
     lists = {name for name, value in measured.items() if _depth(value) == 1}
     curves = [name for name in lists if name in drawn or len(measured[name]) > SHORT]
     plain = {name: value for name, value in measured.items() if _depth(value) == 0 or name in lists.difference(curves)}
-    where = [part for axis in axes for part in ("--where", f"{axis}={row[axis]}")]
     return {
         "id": row["id"],
         "status": row["status"],
@@ -39,7 +37,7 @@ def facts(row: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]
         "curves": [_curve(name, measured[name], measured, figures) for name in measured if name in curves],
         "matrices": [_matrix(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 2],
         "others": [name.replace("_", " ") for name, value in measured.items() if _depth(value) > 2],
-        "command": shlex.join(["genscope", "run", row["study"], *where, "--seed", str(row["seed"])]),
+        "command": selection.command_of({axis: row[axis] for axis in axes}, row["seed"]),
     }
 
 

@@ -1,7 +1,5 @@
 """The explorer as a web application: rooms, their questions and files, behind the walls of `security`.
 
-Source: product.md, Sections 8 and 9.
-Departures: None.
 Guarantee: a question that makes no sense is status 422 with a message for people; bodies are small, complete and in
 time, or refused; a mistake of ours is status 500, told on standard error.
 """
@@ -22,12 +20,12 @@ from starlette.types import ASGIApp
 
 from genscope.explorer import bounds_room, construction_room, function_room, studies_room
 from genscope.explorer.pages import Pages, Shelf
+from genscope.explorer.question_queue import Busy, QuestionQueue, Unwanted
 from genscope.explorer.room import Ask, Download, Room
 from genscope.explorer.security import Guard
-from genscope.explorer.work import Busy, Desk, Unwanted
 from genscope.fourier.expression import ExpressionError
 from genscope.jsonable import jsonable
-from genscope.refusal import is_refusal
+from genscope.refusal import Refusal
 
 ROOMS: tuple[Callable[[str], Room], ...] = (
     function_room.room,
@@ -39,8 +37,8 @@ LARGEST_BODY = 256 * 1024  # bytes
 BODY_SECONDS = 10.0  # in which a body must arrive
 
 
-def make_app(*, store: str, token: str, desk: Desk, rooms: Iterable[Callable[[str], Room]]) -> ASGIApp:
-    """The application; whoever runs it closes the desk."""
+def make_app(*, store: str, token: str, questions: QuestionQueue, rooms: Iterable[Callable[[str], Room]]) -> ASGIApp:
+    """The application; whoever runs it closes the questions."""
     made = [make(store) for make in rooms]
     shelf = Shelf()
     pages = Pages(made, shelf)
@@ -51,10 +49,10 @@ def make_app(*, store: str, token: str, desk: Desk, rooms: Iterable[Callable[[st
     for room in made:
         routes.append(Route(f"/{room.name}", functools.partial(_page, pages, room), methods=["GET"]))
         for name, question in room.questions.items():
-            ask = functools.partial(_question, desk, question)
+            ask = functools.partial(_question, questions, question)
             routes.append(Route(f"/api/{room.name}/{name}", ask, methods=["POST"]))
         for name, download in room.downloads.items():
-            fetch = functools.partial(_download, desk, download)
+            fetch = functools.partial(_download, questions, download)
             routes.append(Route(f"/files/{room.name}/{name}", fetch, methods=["GET"]))
 
     async def missing(request: Request, error: Exception) -> Response:
@@ -68,7 +66,7 @@ async def _page(pages: Pages, room: Room, request: Request) -> Response:
     return pages.room(room)
 
 
-async def _question(desk: Desk, question: Callable[[Ask], Any], request: Request) -> Response:
+async def _question(questions: QuestionQueue, question: Callable[[Ask], Any], request: Request) -> Response:
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     if kind != "application/json":
         return _refused(415, f"got a body of type {kind[:40]!r}: questions are application/json. Send JSON.")
@@ -80,13 +78,13 @@ async def _question(desk: Desk, question: Callable[[Ask], Any], request: Request
         return Response(status_code=499)
     if body is None:
         return _refused(413, f"a question has at most {LARGEST_BODY:,} bytes. Send a shorter one.")
-    return await _answered(desk, body, question, request, lambda found: JSONResponse(jsonable(found)))
+    return await _answered(questions, body, question, request, lambda found: JSONResponse(jsonable(found)))
 
 
-async def _download(desk: Desk, download: Callable[[Ask], Download], request: Request) -> Response:
+async def _download(questions: QuestionQueue, download: Callable[[Ask], Download], request: Request) -> Response:
     body = request.query_params.get("ask", "{}").encode()
     await request.body()  # none; after it the server tells when the client goes
-    return await _answered(desk, body, download, request, _file)
+    return await _answered(questions, body, download, request, _file)
 
 
 async def _body(request: Request) -> bytes | None:
@@ -101,7 +99,11 @@ async def _body(request: Request) -> bytes | None:
 
 
 async def _answered(
-    desk: Desk, body: bytes, function: Callable[[Ask], Any], request: Request, respond: Callable[[Any], Response]
+    questions: QuestionQueue,
+    body: bytes,
+    function: Callable[[Ask], Any],
+    request: Request,
+    respond: Callable[[Any], Response],
 ) -> Response:
     try:
         ask = json.loads(body, parse_constant=_no_constant)
@@ -110,16 +112,16 @@ async def _answered(
     if not isinstance(ask, dict):
         return _refused(400, f"got JSON of type {type(ask).__name__}: a question is an object. Send an object.")
     try:
-        return await desk.answer(request, lambda: respond(function(ask)))
+        return await questions.answer(request, lambda: respond(function(ask)))
     except Unwanted:
         return Response(status_code=499)
     except Busy:
         return _refused(503, "the explorer has too many questions to answer. Wait a moment and ask again.")
     except ExpressionError as error:
         return _refused(422, str(error), position=error.position, length=error.length)
+    except (Refusal, OSError, UnicodeError) as error:
+        return _refused(422, str(error))
     except Exception as error:
-        if isinstance(error, ValueError | TypeError | OSError) and is_refusal(error):
-            return _refused(422, str(error))
         traceback.print_exception(error)
         return _refused(500, "the explorer made a mistake, which is told where genscope serve runs. Please report it.")
 
@@ -129,7 +131,7 @@ def _refused(status: int, message: str, **place: int) -> Response:
 
 
 def _no_constant(word: str) -> float:
-    raise ValueError(f"{word} is no number of JSON")
+    raise Refusal(f"{word} is no number of JSON")
 
 
 def _file(found: Download) -> Response:

@@ -1,7 +1,5 @@
 """The fields of a question, checked: what a page sent is never trusted to have the right type or size.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a field that is missing, of another type or out of range raises ValueError.
 """
 
@@ -9,13 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from genscope.explorer.room import Ask
+from genscope.refusal import Refusal
 
 
 def text(ask: Ask, name: str, *, longest: int, default: str | None = None) -> str:
     """A text of at most so many characters."""
     given = ask.get(name, default)
     if not isinstance(given, str) or len(given) > longest:
-        raise ValueError(
+        raise Refusal(
             f"the question got {name}={_shown(given)}: it is a text of at most {longest:,} characters. "
             "Shorten it, or send one."
         )
@@ -26,7 +25,7 @@ def whole(ask: Ask, name: str, *, least: int, most: int, default: int | None = N
     """A whole number in a range."""
     given = ask.get(name, default)
     if type(given) is not int or not least <= given <= most:
-        raise ValueError(
+        raise Refusal(
             f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a whole number from {least:,} to "
             f"{most:,}. Choose one of these."
         )
@@ -37,7 +36,7 @@ def number(ask: Ask, name: str, *, least: float, most: float, default: float | N
     """A number in a range."""
     given = ask.get(name, default)
     if type(given) not in (int, float) or not least <= given <= most:  # no truth values; NaN is in no range
-        raise ValueError(
+        raise Refusal(
             f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a number from {least:g} to {most:g}. "
             "Choose one of these."
         )
@@ -48,7 +47,7 @@ def choice(ask: Ask, name: str, options: Sequence[str], default: str | None = No
     """One of several words."""
     given = ask.get(name, default)
     if given not in options:
-        raise ValueError(
+        raise Refusal(
             f"the question got {name.replace('_', ' ')} {_shown(given)}: it is one of {', '.join(options)}. "
             "Choose one of these."
         )

@@ -1,7 +1,5 @@
 """The room Bounds: any bound with sliders for its arguments, its curves, its terms, and the command that prints it.
 
-Source: product.md, Section 8.
-Departures: None.
 Guarantee: exact; every number is that of `genscope bound`, and the address of the page determines what it shows.
 """
 
@@ -15,6 +13,7 @@ from genscope.explorer._bound_asked import Asked
 from genscope.explorer._bound_examples import measure
 from genscope.explorer.room import Ask, Room
 from genscope.papers import PAPERS
+from genscope.refusal import Refusal
 
 MOST = 4  # bounds in one view
 _LONGEST = 1000  # characters of a bound in an address
@@ -76,7 +75,7 @@ def curve(ask: Ask) -> dict[str, Any]:
 def _listed(ask: Ask) -> list[Asked]:
     given = ask.get("bounds")
     if not isinstance(given, list) or not 1 <= len(given) <= MOST:
-        raise ValueError(f"the question got no list of 1 to {MOST} bounds. Choose at least one and at most {MOST}.")
+        raise Refusal(f"the question got no list of 1 to {MOST} bounds. Choose at least one and at most {MOST}.")
     texts = (asking.text({"bound": each}, "bound", longest=_LONGEST) for each in given)
     return [_bound_asked.read(text) for text in texts]
 

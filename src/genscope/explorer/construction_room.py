@@ -1,7 +1,6 @@
 """The room Construction: the Transformer that computes an expression, its weights, and what it attends to.
 
-Source: product.md, Section 8; edelman2022, Proposition 5.5; lintilhac2026, Appendix B.
-Departures: None.
+Source: edelman2022, Section 5; lintilhac2026, Appendix B.
 Guarantee: that of `constructions`: every construction is verified before it is shown.
 """
 
@@ -10,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from genscope.explorer import asking, work
+from genscope.explorer import asking, question_queue
 from genscope.explorer.room import Ask, Download, Room
 from genscope.fourier.expression import parse
+from genscope.refusal import Refusal
 
 NETWORKS = {
     "positional": "One head, positional embeddings (Edelman et al., 2022)",
@@ -53,7 +53,7 @@ def build(ask: Ask) -> dict[str, Any]:
     wanted = _wanted(ask)
     from genscope.explorer import _building
 
-    work.check()
+    question_queue.check()
     return _building.build(wanted).facts
 
 
@@ -62,13 +62,13 @@ def attend(ask: Ask) -> dict[str, Any]:
     wanted = _wanted(ask)
     bits = asking.text(ask, "bits", longest=MOST_BITS)
     if not re.fullmatch("[01]*", bits) or len(bits) != wanted.context_length:
-        raise ValueError(
+        raise Refusal(
             f"got the input {bits[:40]!r}: it is a text of {wanted.context_length} characters 0 and 1, one for each "
             "bit. Write it so."
         )
     from genscope.explorer import _building
 
-    work.check()
+    question_queue.check()
     return _building.attend(wanted, np.array([bit == "1" for bit in bits]))
 
 
@@ -88,14 +88,14 @@ def _wanted(ask: Ask) -> Wanted:
     length = asking.whole(ask, "context_length", least=1, most=most)
     expression = parse(text, length)
     if len(expression.variables) > 16:
-        raise ValueError(
+        raise Refusal(
             f"the expression mentions {len(expression.variables)} variables: this page takes at most 16. Use fewer, or "
             "genscope construct for larger ones."
         )
     relevant = len(expression.support)
     allowed = MOST_RELEVANT_RANDOM if network == "random" else MOST_RELEVANT
     if relevant > allowed:
-        raise ValueError(
+        raise Refusal(
             f"the expression depends on {relevant} variables: this page builds such a network for at most {allowed}. "
             "Use fewer, or genscope construct for larger ones."
         )

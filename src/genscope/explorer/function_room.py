@@ -1,7 +1,6 @@
 """The room Function: a Boolean expression, its truth table and what its spectrum says.
 
-Source: product.md, Section 8; lintilhac2026, Section 2.
-Departures: None.
+Source: lintilhac2026, Equation (1).
 Guarantee: that of `fourier`: exact up to rounding, for at most `LARGEST` variables.
 """
 
@@ -10,12 +9,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from genscope.explorer import asking, work
+from genscope.explorer import asking, question_queue
 from genscope.explorer.room import Ask, Room
 from genscope.fourier import spectrum
 from genscope.fourier.cube import signs
 from genscope.fourier.expression import Expression, parse
 from genscope.fourier.transform import walsh_coefficients
+from genscope.refusal import Refusal
 
 LONGEST = 20_000  # characters
 LARGEST = 16  # variables of one question
@@ -54,10 +54,10 @@ def analyse(ask: Ask) -> dict[str, Any]:
     expression = parse(text)
     variables = _few(expression)
     bits = expression.truth_table(variables)
-    work.check()
+    question_queue.check()
     table = signs(bits, np.float64) if values == "signs" else bits.astype(np.float64)
     coefficients = walsh_coefficients(table)
-    work.check()
+    question_queue.check()
     influences = spectrum.influences(table)
     return {
         "variables": list(variables),
@@ -80,13 +80,13 @@ def _few(expression: Expression) -> tuple[int, ...]:
     """The variables, if their inputs can be listed at once."""
     variables = expression.variables
     if len(variables) > LARGEST:
-        raise ValueError(
+        raise Refusal(
             f"the expression mentions {len(variables)} variables: this page lists all inputs, of at most {LARGEST} "
             f"variables. Use fewer here; genscope probe EXPR --bits {max(variables) + 1} finds the spectrum of a large "
             "one by queries."
         )
     if len(expression.text) * 2 ** len(variables) > LARGEST_WORK:  # no step without a character
-        raise ValueError(
+        raise Refusal(
             f"the expression has {len(expression.text):,} characters, read for each of 2^{len(variables)} inputs: this "
             f"page reads at most {LARGEST_WORK >> len(variables):,} for so many. Shorten it, or use fewer variables."
         )

@@ -1,8 +1,6 @@
 """Words that the explorer explains: two sentences each, and where they come from.
 
 Source: each entry names its own.
-Departures: None.
-Guarantee: None; the definitions in the cited papers and in docs/notation.md win.
 """
 
 from dataclasses import dataclass
@@ -35,25 +33,25 @@ GLOSSARY: dict[str, Term] = {
         "Values of the function",
         "The same function may take the values 0 and 1, or the signs 1 and −1 with (−1)^f. Signs make squared "
         "coefficients sum to 1 and influences probabilities; 0 and 1 are what the constructions compute.",
-        "lintilhac2026, Section 2",
+        "lintilhac2026, Equation (1)",
     ),
     "degree": Term(
         "Degree",
         "The size of the largest set of variables with a non-zero Fourier coefficient. Higher degree needs sharper "
         "networks, and the generalization gap grows with it.",
-        "lintilhac2026, Section 2 and Figure 1",
+        "lintilhac2026, Equation (1) and Figure 1",
     ),
     "sparsity": Term(
         "Sparsity",
         "The number of non-zero Fourier coefficients, not counting the constant. The construction of Fourier "
         "components spends one row of attention on each.",
-        "lintilhac2026, Section 2",
+        "lintilhac2026, Equation (1)",
     ),
     "level weight": Term(
         "Weight by level",
         "The sum of squared Fourier coefficients over all sets of k variables. Over all levels it adds up to the mean "
         "square of the function (Parseval).",
-        "lintilhac2026, Section 2; O'Donnell, Analysis of Boolean Functions, Section 1.4",
+        "lintilhac2026, Equation (1); O'Donnell, Analysis of Boolean Functions, Section 1.4",
     ),
     "influence": Term(
         "Influence",
@@ -71,13 +69,13 @@ GLOSSARY: dict[str, Term] = {
         "Fourier component",
         "A parity of some of the variables, with the coefficient that it has in the function. Every function of bits "
         "is a sum of such components in one way only.",
-        "lintilhac2026, Section 2",
+        "lintilhac2026, Equation (1)",
     ),
     "basis": Term(
         "The two bases",
         "χ of a set is 1 where its bits have an even number of ones, and −1 elsewhere; φ is 1 and 0 there, "
         "φ = (1 + χ)/2. The coefficients differ by a factor of 2 and the constant takes up the rest.",
-        "lintilhac2026, Section 2",
+        "lintilhac2026, Equation (1)",
     ),
     "truth table": Term(
         "Truth table",
@@ -90,7 +88,7 @@ GLOSSARY: dict[str, Term] = {
         "Construction",
         "A Transformer whose weights are written down instead of learned, so that it computes the expression. It "
         "shows that small norms suffice, which is what the sample bounds need.",
-        "edelman2022, Proposition 5.5; lintilhac2026, Appendix B",
+        "edelman2022, Section 5; lintilhac2026, Appendix B",
     ),
     "encoding": Term(
         "Encoding",
@@ -102,7 +100,7 @@ GLOSSARY: dict[str, Term] = {
         "Context length",
         "The number T of bits that the Transformer reads, most of which may not matter. The norms of the construction "
         "grow with its logarithm only.",
-        "edelman2022, Proposition 5.5",
+        "edelman2022, Section 5",
     ),
     "attention": Term(
         "Attention",
@@ -114,13 +112,13 @@ GLOSSARY: dict[str, Term] = {
         "Norm and promise",
         "The Frobenius norm of a weight matrix, beside the bound that the proof gives for it and the paper's order. "
         "The measured norm is never above the promise.",
-        "edelman2022, Proposition 5.5",
+        "edelman2022, Section 5",
     ),
     "gamma": Term(
         "Sharpness γ",
         "The factor on the attention scores: the larger, the more of the mass goes to the relevant positions. The "
         "proof needs a γ that grows like log(T s).",
-        "edelman2022, Proposition 5.5",
+        "edelman2022, Section 5",
     ),
     "exactness": Term(
         "Exactness",
@@ -139,7 +137,7 @@ GLOSSARY: dict[str, Term] = {
         "Bound",
         "What a theorem promises for given norms, accuracies and sample sizes, as a sum of named terms. Covering "
         "numbers count functions up to an accuracy, in nats; the bounds on risk are made from them or from flatness.",
-        "edelman2022, Section 4; mousavi2025, Theorem 5; lintilhac2026, Theorem 3",
+        "edelman2022, Section 4; mousavi2025, Theorem 5; lintilhac2026, Theorem 2",
     ),
     "vacuous": Term(
         "Vacuous",

@@ -1,7 +1,5 @@
 """What the explorer sends to a browser: pages from templates, and static files by a fixed table.
 
-Source: None (house design).
-Departures: None.
 Guarantee: no path of a request reaches the file system; an address of a static file names its content, so that it may
 be kept for ever.
 """

@@ -1,9 +1,4 @@
-"""A room of the explorer: a page, the questions it asks, and the files it offers.
-
-Source: product.md, Section 8.
-Departures: None.
-Guarantee: None; a room is a declaration.
-"""
+"""A room of the explorer: a page, the questions it asks, and the files it offers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

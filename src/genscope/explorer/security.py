@@ -6,7 +6,6 @@ refused; pages of other ports are other pages. The token of the printed address 
 read and other sites cannot send; without it there are only static files. The content security policy lets a page load
 from this server alone, and run no script that is written inside a page.
 
-Source: product.md, Section 9.
 Departures: every page needs the token, not only what writes or is costly: a store may be private on a shared machine.
 Guarantee: for browsers that follow the Fetch standard; other programs of the same user are not kept out.
 """

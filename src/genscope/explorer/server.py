@@ -1,7 +1,5 @@
 """The explorer's server: on this machine alone, on a port that is free, patient but not endlessly so.
 
-Source: product.md, Sections 8 and 9.
-Departures: None.
 Guarantee: it listens on 127.0.0.1 only. A connection that has not sent the head of a request within `HEAD_SECONDS`, or
 not taken any of its answer within `TAKE_SECONDS`, is closed: slow clients hold a socket for so long, and no more.
 """
@@ -18,8 +16,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from genscope.explorer.app import ROOMS, make_app
+from genscope.explorer.question_queue import QuestionQueue
 from genscope.explorer.room import Room
-from genscope.explorer.work import Desk
 
 ADDRESS = "127.0.0.1"
 HEAD_SECONDS = 10.0  # for the head of a request
@@ -35,9 +33,9 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         token = secrets.token_urlsafe(24)
         self.address = f"http://{ADDRESS}:{self.port}/?token={token}"
-        self._desk = Desk()
+        self._desk = QuestionQueue()
         config = uvicorn.Config(
-            make_app(store=store, token=token, desk=self._desk, rooms=rooms),
+            make_app(store=store, token=token, questions=self._desk, rooms=rooms),
             http=_Impatient,
             ws="none",
             lifespan="off",

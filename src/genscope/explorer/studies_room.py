@@ -1,22 +1,22 @@
 """The room Studies: what the store holds and what is arriving, figures, trials and claims. It only reads.
 
-Source: product.md, Sections 4, 5 and 8.
-Departures: None.
 Guarantee: exact; everything is read from the store as it is at that moment, through a connection that cannot write.
 """
 
 import dataclasses
 import functools
 import io
+import shlex
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from genscope.explorer import _progress, _trial_view, asking, work
+from genscope.explorer import _progress, _trial_view, asking, question_queue
 from genscope.explorer.room import Ask, Download, Room
 from genscope.lab import Store, browsing, database
 from genscope.lab.values import flat
+from genscope.refusal import Refusal
 
 PAGE = 50  # trials in a table
 DRAWN = 200_000  # trials of a study up to which its figures are drawn
@@ -58,7 +58,7 @@ def overview(url: str, watch: _progress.Watch) -> dict[str, Any]:
     """The studies of the store with their counts and rates, and who works on it; or why there is nothing to show."""
     try:
         parts = database.parse(url)
-        shown = parts.render_as_string(hide_password=True)
+        shown = database.shown(parts)
         if parts.get_backend_name() == "sqlite" and not database.exists(parts):
             return _nothing(shown, "There is no store yet", f"Nothing has been stored in {shown}.")
         with _reading(url) as store:
@@ -101,7 +101,7 @@ _TITLES: Mapping[type, str] = {
 
 def _nothing(store: str, title: str, text: str) -> dict[str, Any]:
     more = "This page fills as soon as trials arrive. To decide all claims in a few minutes:"
-    command = f"genscope reproduce --budget quick --store {store}"
+    command = f"genscope reproduce --budget quick --store {shlex.quote(store)}"
     return {"problem": {"title": title, "text": f"{text} {more}", "command": command}}
 
 
@@ -118,32 +118,38 @@ def progress(url: str, ask: Ask) -> dict[str, Any]:
 
 
 def figures(url: str, ask: Ask) -> dict[str, Any]:
-    """The figures of a study with their tables, as the report has them."""
+    """The figures of a selection of a study with their tables, as the report has them."""
     with _reading(url) as store:
         manifest = _manifest(store, ask)
         counts = store.counts()[manifest["name"]]
+        selections = store.selections(manifest["name"])
+    chosen = asking.choice(ask, "selection", ["", *(each.id for each in selections)], default="")
     total = sum(counts.values())
     if total > DRAWN:
-        raise ValueError(
+        raise Refusal(
             f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. "
             "Let genscope report draw it."
         )
-    work.check()
-    return _account(url, manifest["name"], manifest["revision"], counts["ok"], counts["failed"])
+    question_queue.check()
+    known = tuple(each.id for each in selections)
+    found = _shown(url, manifest["name"], chosen, known, counts["ok"], counts["failed"])
+    return found | {"selections": [[each.id, each.title] for each in reversed(selections)]}
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _account(url: str, name: str, revision: int, ok: int, failed: int) -> dict[str, Any]:
-    """The report's account of a study; the counts tell a later state of the store from an earlier one."""
-    from genscope.report.account import account
+def _shown(url: str, name: str, chosen: str, known: tuple[str, ...], ok: int, failed: int) -> dict[str, Any]:
+    """The report's view of a study; what is known and counted tells a later state of the store from an earlier one."""
+    from genscope.lab.reading import largest
+    from genscope.report.study import show
 
     with _reading(url) as store:
-        manifest, frame = store.manifests()[name], store.frame(name, revision)
-        provenances = store.provenances(name, revision)
+        selections, provenances = store.selections(name), store.provenances(name)
+        manifest = store.manifests()[name]
+        selection, reading = largest(store, [each for each in selections if each.id == chosen] or selections)
     with _drawing:
-        work.check()
-        made = account(manifest, frame, provenances, "study")
-    return dataclasses.asdict(made) | {"trials": ok + failed}
+        question_queue.check()
+        made = show(manifest, selection, reading, others=(), provenances=provenances, anchor="study")
+    return dataclasses.asdict(made) | {"trials": ok + failed, "shown": reading.frame.height, "selected": selection.id}
 
 
 def trials(url: str, ask: Ask) -> dict[str, Any]:
@@ -153,7 +159,7 @@ def trials(url: str, ask: Ask) -> dict[str, Any]:
         order = asking.text(ask, "order", longest=_NAME, default="id")
         first = asking.whole(ask, "first", least=0, most=10**9, default=0)
         total = chosen.count(store)
-        work.check()
+        question_queue.check()
         rows = chosen.page(
             store, order=order, descending=ask.get("descending") is True, first=min(first, total), size=PAGE
         )
@@ -184,26 +190,32 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
     with _reading(url) as store:
         row = browsing.trial(store, identity)
         if row is None:
-            raise ValueError(f"the store has no trial {identity[:40]!r}. Choose one of the table.")
-        manifest = store.manifests()[row["study"]]
-    return _trial_view.facts(row, manifest)
+            raise Refusal(f"the store has no trial {identity[:40]!r}. Choose one of the table.")
+        manifest, selections = store.manifests()[row["study"]], store.selections(row["study"])
+    return _trial_view.facts(row, manifest, selections[-1])
 
 
 def claims(url: str) -> dict[str, Any]:
     """The newest verdict on each claim, with its numbers, its rule, the studies that decided and the erratum."""
     from genscope.papers import PAPERS
-    from genscope.report import verdicts
+    from genscope.report import verdicts, words
 
     with _reading(url) as store:
-        listed = verdicts.claims(store.verdicts())
+        listed = verdicts.verdicts(store.verdicts())
         held = store.manifests()
     errata = {anchor: text for paper in PAPERS for anchor, text in verdicts.errata(paper)}
     return {
         "tally": verdicts.tally(listed),
         "claims": [
-            dataclasses.asdict(claim)
-            | {"studies": [name for name in claim.studies if name in held], "erratum": errata.get(claim.erratum)}
-            for claim in listed
+            verdict.as_dict()
+            | {
+                "studies": [name for name in verdict.studies if name in held],
+                "parts": [vars(part) | {"numbers": verdicts.numbers(part.numbers)} for part in verdict.parts],
+                "remark": "" if verdict.remark is None else verdict.remark.text,
+                "time": "" if verdict.seconds is None else words.duration(verdict.seconds),
+                "erratum": errata.get(verdicts.erratum(verdict)),
+            }
+            for verdict in listed
         ],
     }
 
@@ -215,11 +227,11 @@ def download(url: str, ask: Ask) -> Download:
         chosen = _chosen(store, ask)
         total = chosen.count(store)
         if total > OFFERED:
-            raise ValueError(
+            raise Refusal(
                 f"these are {total:,} trials: a browser is offered up to {OFFERED:,}. "
                 f"Filter them, or use genscope export {chosen.study}."
             )
-        work.check()
+        question_queue.check()
         frame = chosen.frame(store)
     file = io.BytesIO()
     if kind == "csv":
@@ -241,7 +253,7 @@ def _manifest(store: Store, ask: Ask) -> dict[str, Any]:
     name = asking.text(ask, "study", longest=_NAME)
     manifests = store.manifests()
     if name not in manifests:
-        raise ValueError(
+        raise Refusal(
             f"got the study {name[:60]!r}: the store holds {', '.join(manifests) or 'none yet'}. Choose one of these."
         )
     return manifests[name]

@@ -1,7 +1,5 @@
 """The grammar of Boolean expressions: text to a flat program of bit operations, or an error that points at the place.
 
-Source: None (house language; the operators `~ & ^ |` and their binding are those of C and Python).
-Departures: None.
 Guarantee: exact. Parsing never runs code, uses no recursion, and takes time linear in the text; any text either
 parses or raises `ExpressionError`.
 """
@@ -11,6 +9,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, NoReturn
+
+from genscope.refusal import Refusal
 
 MAX_LENGTH = 100_000  # characters
 MAX_DEPTH = 100  # open parentheses; bounds the arrays alive during evaluation
@@ -46,7 +46,7 @@ class Step(NamedTuple):
     arity: int = 0
 
 
-class ExpressionError(ValueError):
+class ExpressionError(Refusal):
     """A text that is no expression; `position` and `length` say which characters to underline."""
 
     def __init__(self, message: str, position: int = 0, length: int = 1):

@@ -1,7 +1,5 @@
 """The Boolean cube: its points in the house order, truth tables as numbers, and the one conversion of bits to signs.
 
-Source: None (house convention; the sign of a bit b is (-1)^b, so a character is a product of signs).
-Departures: None.
 Guarantee: exact. `points` serves up to 24 bits; `signs` and `bits` take NumPy and JAX arrays, inside jit too.
 """
 
@@ -9,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool
+
+from genscope.refusal import Refusal
 
 LARGEST = 24  # 2^24 points of 24 bits are 400 MB
 
@@ -20,7 +20,7 @@ def points(dim: int) -> Bool[np.ndarray, "points dim"]:
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
     if not 0 <= dim <= LARGEST:
-        raise ValueError(
+        raise Refusal(
             f"points got {dim=}: the 2^dim points are listed for 0 <= dim <= {LARGEST}. "
             "Sample the cube instead of listing it, or fix some of the bits."
         )
@@ -31,7 +31,7 @@ def points(dim: int) -> Bool[np.ndarray, "points dim"]:
 def table_of_number(number: int, dim: int) -> Bool[np.ndarray, " points"]:
     """The truth table over 2^dim points whose value at point i is bit i of the number."""
     if not 0 <= dim <= LARGEST or number < 0 or number >> 2**dim:
-        raise ValueError(
+        raise Refusal(
             f"table_of_number got a number of {number.bit_length()} bits and {dim=}: the table has one bit for each of "
             f"the 2^dim points, 0 <= dim <= {LARGEST}, and no sign. Correct the number or raise dim."
         )
@@ -51,7 +51,7 @@ def number_of_table(table: Bool[np.ndarray, " points"]) -> int:
 def signs(bits: Any, dtype: Any = np.float32) -> Any:
     """Signs (-1)^b of an array of bits: 0 becomes 1, 1 becomes -1; the result has the given signed `dtype`."""
     if np.issubdtype(dtype, np.unsignedinteger) or np.issubdtype(dtype, np.bool_):
-        raise ValueError(
+        raise Refusal(
             f"signs got dtype={np.dtype(dtype).name}, which cannot hold -1: signs need a signed integer or a "
             "floating point type. Leave out dtype for float32, or ask for int8."
         )
@@ -68,7 +68,7 @@ def check_bits(x: Any, what: str) -> None:
     integral = np.issubdtype(x.dtype, np.integer)
     outside = isinstance(x, np.ndarray) and integral and bool(((x != 0) & (x != 1)).any())
     if outside or not (integral or np.issubdtype(x.dtype, np.bool_)):
-        raise ValueError(
+        raise Refusal(
             f"{what} got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits are booleans or "
             "integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
         )

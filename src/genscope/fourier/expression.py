@@ -1,8 +1,5 @@
 """Boolean expressions: `parse` gives a function of bits with its support and its truth table.
 
-Source: None (house language: variables x0, x1, ...; constants 0, 1; operators ~ & ^ | from tight to loose; functions
-maj, thr, parity, and, or, table).
-Departures: None.
 Guarantee: exact. Truth tables and supports are computed from all inputs, for at most 24 variables (fewer for very
 long texts, refused beyond); values at given inputs have no such limit.
 """
@@ -18,6 +15,7 @@ from jaxtyping import Bool
 from genscope.fourier import cube
 from genscope.fourier._grammar import ExpressionError as ExpressionError
 from genscope.fourier._grammar import Step, compile_text
+from genscope.refusal import Refusal
 
 LARGEST_WORK = 2**33  # steps times inputs of one truth table: some seconds
 _BLOCK = 2**16  # inputs evaluated at once: bounds memory, and stays in the cache
@@ -56,7 +54,7 @@ class Expression:
         unlisted = set(self.variables) - set(variables)
         missing = sorted(unlisted & set(self.support)) if unlisted else []
         if missing or len(set(variables)) < len(variables):
-            raise ValueError(
+            raise Refusal(
                 f"truth_table got variables={list(variables)} for an expression that depends on "
                 f"{', '.join(f'x{j}' for j in self.support) or 'nothing'}: each of these must be listed, once. "
                 "List `expression.support`, in any order."
@@ -70,7 +68,7 @@ class Expression:
         """
         needed = self.variables[-1] + 1 if self.variables else 0
         if np.ndim(x) == 0 or x.shape[-1] < needed:
-            raise ValueError(
+            raise Refusal(
                 f"the expression got an array of shape {np.shape(x)}: the last axis holds the bits x0, x1, ..., here "
                 f"at least {needed} of them. Lengthen the inputs."
             )
@@ -81,7 +79,7 @@ class Expression:
         dim = len(variables)
         largest = min(cube.LARGEST, (LARGEST_WORK // len(self._program)).bit_length() - 1)
         if dim > largest:
-            raise ValueError(
+            raise Refusal(
                 f"the truth table of {dim} variables has 2^{dim} entries: an expression of {len(self._program)} steps "
                 f"is tabulated over at most {largest} variables. Mention fewer variables, or call the expression at "
                 "the inputs you need."
@@ -108,11 +106,11 @@ def parse(text: str, context_length: int | None = None) -> Expression:
     ((0, 1, 2, 3), (0, 1, 2))
     """
     if not isinstance(text, str):
-        raise TypeError(
+        raise Refusal(
             f"parse got {text!r} of type {type(text).__name__}: an expression is a text such as 'x0 & ~x1'. Quote it."
         )
     if context_length is not None and context_length < 1:
-        raise ValueError(
+        raise Refusal(
             f"parse got {context_length=}: the context holds at least the bit x0. Give 1 or more, or None for no limit."
         )
     return Expression(text, compile_text(text, context_length))

@@ -1,6 +1,6 @@
 r"""What the spectrum of a function on the cube says: degree, sparsity, level weights, influences, noise stability.
 
-Source: lintilhac2026, Section 2; influences and noise as in R. O'Donnell, Analysis of Boolean Functions, Chapter 2.
+Source: lintilhac2026, Equation (1); influences and noise as in R. O'Donnell, Analysis of Boolean Functions, Chapter 2.
 Departures: the sparsity does not count the constant; noise sensitivity is that of real functions,
 $\frac14\mathbb E[(f(x)-f(y))^2]$, which for values 1 and -1 is the probability that f(x) and f(y) differ.
 Guarantee: exact up to rounding. Degree and sparsity need to know which coefficients are zero: in tables those of
@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int, Num
 from genscope.fourier.expression import Expression, parse
 from genscope.fourier.transform import walsh_coefficients
 from genscope.fourier.walsh import WalshFunction
+from genscope.refusal import Refusal
 
 Table = Num[np.ndarray, "..."] | Bool[np.ndarray, "..."]  # over the 2^n points; more axes are refused
 Function = Table | WalshFunction
@@ -48,7 +49,7 @@ def from_expression(expression: Expression | str, dim: int | None = None) -> Wal
     support, table = expression.reduced
     least = support[-1] + 1 if support else 0
     if dim is not None and dim < least:
-        raise ValueError(
+        raise Refusal(
             f"from_expression got {dim=} for an expression that depends on x{least - 1}: dim counts the bits from x0 "
             f"on. Give at least {least}, or leave it out."
         )
@@ -99,7 +100,7 @@ def total_influence(function: Function) -> float:
 def noise_stability(function: Function, correlation: float) -> float:
     r"""$\mathbb E[f(x)f(y)]=\sum_k\rho^kW^{=k}$, where each bit of y equals that of x with probability $(1+\rho)/2$."""
     if not -1 <= correlation <= 1:
-        raise ValueError(
+        raise Refusal(
             f"noise_stability got {correlation=}: the correlation of two bits lies between -1 and 1. Give 1 - 2 p "
             "for bits that are flipped with probability p."
         )
@@ -110,20 +111,20 @@ def noise_stability(function: Function, correlation: float) -> float:
 def noise_sensitivity(function: Function, flip: float) -> float:
     r"""$\frac14\mathbb E[(f(x)-f(y))^2]=\frac12\sum_k(1-(1-2p)^k)W^{=k}$: each bit flips with probability p."""
     if not 0 <= flip <= 1:
-        raise ValueError(f"noise_sensitivity got {flip=}: a bit is flipped with a probability. Give 0 to 1.")
+        raise Refusal(f"noise_sensitivity got {flip=}: a bit is flipped with a probability. Give 0 to 1.")
     weights = level_weights(function)
     return math.fsum((1 - (1 - 2 * flip) ** np.arange(len(weights))) * weights) / 2
 
 
 def _values(table: Table) -> Float[np.ndarray, " points"]:
     if table.ndim != 1 or table.size & (table.size - 1) or not table.size:
-        raise ValueError(
+        raise Refusal(
             f"got a table of shape {table.shape}: a truth table lists the values at all 2^n points, in one dimension. "
             "Give a value for each point, and tables one by one."
         )
     values = table.astype(np.float64)
     if not np.isfinite(values).all():
-        raise ValueError("got a table with values that are infinite or not numbers. Give finite values.")
+        raise Refusal("got a table with values that are infinite or not numbers. Give finite values.")
     return values
 
 
@@ -133,7 +134,7 @@ def _spectrum(table: Table) -> Float[np.ndarray, " points"]:
 
 def _present(spectrum: Float[np.ndarray, " points"], tolerance: float) -> Bool[np.ndarray, " points"]:
     if not 0 <= tolerance < 1:
-        raise ValueError(
+        raise Refusal(
             f"got {tolerance=}: coefficients of at most this share of the root mean square count as zero. Give a "
             "number from 0 up to, but not including, 1."
         )

@@ -1,8 +1,7 @@
 r"""The Walsh-Hadamard transform $b_S=\sum_x a_x(-1)^{|S\cap x|}$ of arrays over the cube, and the Fourier coefficients.
 
-Source: lintilhac2026, Section 2 (Fourier-Walsh expansion); the algorithm is the Kronecker power of the 2 x 2 Hadamard
-matrix, taken a few factors at a time as a matrix product.
-Departures: None.
+Source: lintilhac2026, Equation (1) (Fourier-Walsh expansion); the algorithm is the Kronecker power of the 2 x 2
+Hadamard matrix, taken a few factors at a time as a matrix product.
 Guarantee: exact for integers while $\sum_x|a_x|\le2^{53}$ ($2^{24}$ in float32), since every partial sum is an integer
 below that; otherwise the error is at most $4(n+6)u\sum_x|a_x|$ to first order in u = 2^-53 (2^-24 in float32) for
 $2^n$ points: each of the at most (n+6)/4 products adds 16 terms. Inputs are never written to.
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy  # whose parts load on first use: a listing of studies needs none of them
+
+from genscope.refusal import Refusal
 
 BACKENDS = ("numpy", "jax", "pyfwht")
 
@@ -34,14 +35,14 @@ def fwht(a: Any, backend: str | None = None) -> Any:
     """
     chosen = backend or ("numpy" if isinstance(a, np.ndarray) else "jax")
     if chosen not in BACKENDS:
-        raise ValueError(f"fwht got {backend=}: backends are {', '.join(BACKENDS)}. Name one of them.")
+        raise Refusal(f"fwht got {backend=}: backends are {', '.join(BACKENDS)}. Name one of them.")
     if chosen == "jax":
         import jax.numpy as jnp  # here, so that the commands which need no JAX do not wait for it
 
         a = jnp.asarray(a)
         a = a if np.issubdtype(a.dtype, np.floating) else a.astype(jnp.result_type(float))
     elif not isinstance(a, np.ndarray):
-        raise TypeError(
+        raise Refusal(
             f"fwht got an array of type {type(a).__name__} with backend='{chosen}': this backend takes NumPy arrays. "
             "Convert it with numpy.asarray, or take backend='jax'."
         )
@@ -67,12 +68,12 @@ def walsh_coefficients(table: Any, backend: str | None = None) -> Any:
 def _check(a: Any) -> None:
     size = a.shape[-1] if a.ndim else 0
     if size == 0 or size & (size - 1):
-        raise ValueError(
+        raise Refusal(
             f"fwht got an array of shape {a.shape}: the last axis runs over the cube, so its length is a power of two. "
             "Pad with zeros, or give values at all 2^n points."
         )
     if a.dtype not in (np.float32, np.float64):
-        raise ValueError(
+        raise Refusal(
             f"fwht got values of type {a.dtype}: it transforms booleans, integers, float32 and float64. Convert first; "
             "the real and imaginary parts of complex values one by one."
         )
@@ -136,7 +137,7 @@ def _pyfwht(a: np.ndarray) -> np.ndarray:
     try:
         import pyfwht  # pyright: ignore[reportMissingImports] -- optional, and under another licence
     except ImportError:
-        raise ValueError(
+        raise Refusal(
             "fwht got backend='pyfwht', which is not installed: it is an optional library. Install pyfwht, or take "
             "backend='numpy', which is about as fast."
         ) from None

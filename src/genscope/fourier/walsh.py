@@ -1,6 +1,7 @@
 r"""Sparse Fourier-Walsh expansions as functions of bits, in the basis of characters or of even-parity indicators.
 
-Source: lintilhac2026, Section 2 (the basis $\varphi_S$; random functions of a degree and sparsity; tilings; parity).
+Source: lintilhac2026, Equation (1) (the basis $\varphi_S$), Section 2.1 (random functions of a degree and sparsity),
+Appendix E.3 (tilings) and Section 3 (parity).
 Departures: coefficients of random functions are scaled to length 1 and the function, not its coefficients, is
 centred: the paper's "centred with variance 1" would make coefficients negative, which its construction forbids.
 Guarantee: exact up to the rounding of one sum of `sparsity + 1` terms, in float64 for NumPy arrays. Truth tables serve
@@ -21,6 +22,7 @@ from jaxtyping import Float
 
 from genscope.fourier.cube import LARGEST, check_bits
 from genscope.fourier.transform import fwht
+from genscope.refusal import Refusal
 
 Basis = Literal["chi", "phi"]
 
@@ -48,33 +50,33 @@ class WalshFunction:
 
     def __post_init__(self):
         if self.basis not in ("chi", "phi"):
-            raise ValueError(
+            raise Refusal(
                 f"WalshFunction got basis={self.basis!r}: the bases are 'chi' (values 1 and -1) and 'phi' (values 1 "
                 "and 0). Name one of them."
             )
         if self.dim < 0:
-            raise ValueError(f"WalshFunction got dim={self.dim}: dim counts bits. Give 0 or more bits.")
+            raise Refusal(f"WalshFunction got dim={self.dim}: dim counts bits. Give 0 or more bits.")
         if len(self.supports) != len(self.coefficients):
-            raise ValueError(
+            raise Refusal(
                 f"WalshFunction got {len(self.supports)} supports and {len(self.coefficients)} coefficients: each "
                 "support has one coefficient. Give as many of one as of the other."
             )
         for support in self.supports:
             increasing = all(low < high for low, high in itertools.pairwise(support))
             if not support or not increasing or support[0] < 0 or support[-1] >= self.dim:
-                raise ValueError(
+                raise Refusal(
                     f"WalshFunction got the support {support} with dim={self.dim}: a support lists distinct indices "
                     f"from 0 to {self.dim - 1} in increasing order, at least one. Sort it and correct the indices; "
                     "the component of the empty set is `constant`."
                 )
         if len(set(self.supports)) < len(self.supports):
             double = next(s for s in self.supports if self.supports.count(s) > 1)
-            raise ValueError(
+            raise Refusal(
                 f"WalshFunction got the support {double} more than once: supports are distinct. Add up the "
                 "coefficients of equal supports."
             )
         if not all(math.isfinite(value) for value in (*self.coefficients, self.constant)):
-            raise ValueError(
+            raise Refusal(
                 f"WalshFunction got coefficients {self.coefficients} and constant {self.constant}: they are finite "
                 "numbers. Remove what is infinite or not a number."
             )
@@ -121,7 +123,7 @@ class WalshFunction:
     def truth_table(self) -> Float[np.ndarray, " points"]:
         """Values at all 2^dim points, bit 0 varying fastest."""
         if self.dim > LARGEST:
-            raise ValueError(
+            raise Refusal(
                 f"truth_table of a function of dim={self.dim} bits: 2^dim values are listed for dim <= {LARGEST}. "
                 "Call the function at the inputs you need."
             )
@@ -138,7 +140,7 @@ class WalshFunction:
         The bits are booleans, or integers 0 and 1; values of integers are checked in NumPy arrays only.
         """
         if np.ndim(x) == 0 or x.shape[-1] != self.dim:
-            raise ValueError(
+            raise Refusal(
                 f"the function of {self.dim} bits got an array of shape {np.shape(x)}: the last axis holds the bits. "
                 f"Give inputs of shape [..., {self.dim}]."
             )
@@ -215,7 +217,7 @@ def random_function(key: Any, *, dim: int, degree: int, sparsity: int, basis: Ba
     """
     number = math.comb(dim, degree) if 1 <= degree <= dim else 0
     if not 1 <= sparsity <= number:
-        raise ValueError(
+        raise Refusal(
             f"random_function got {degree=} and {sparsity=} with {dim=}: 1 <= degree <= dim, and of the {number} sets "
             f"of this size 1 <= sparsity <= {number} are drawn. Lower the sparsity, or change the degree."
         )
@@ -237,7 +239,7 @@ def random_function(key: Any, *, dim: int, degree: int, sparsity: int, basis: Ba
 def tiling(dim: int, degree: int, basis: Basis = "phi") -> WalshFunction:
     r"""The tiling of `dim` bits by s = dim / degree consecutive blocks, each with coefficient $1/\sqrt s$."""
     if not 1 <= degree <= dim or dim % degree:
-        raise ValueError(
+        raise Refusal(
             f"tiling got {degree=} with {dim=}: the blocks tile the bits, so the degree divides dim. Change one."
         )
     blocks = tuple(tuple(range(start, start + degree)) for start in range(0, dim, degree))

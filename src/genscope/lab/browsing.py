@@ -2,8 +2,6 @@
 
 A filter is a text such as `context_length=300 accuracy>=0.9 status=failed`: conditions that all hold.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; only what is shown leaves the database. A value that a trial does not have, and a number that is not
 finite, meets no condition except `!=`, and comes last in every order.
 """
@@ -21,6 +19,7 @@ import sqlalchemy as sa
 from genscope.lab import database, values
 from genscope.lab.schema import LEASE, TRIAL
 from genscope.lab.store import Store
+from genscope.refusal import Refusal
 
 Kind = Literal["number", "flag", "text", "array"]
 
@@ -72,15 +71,15 @@ class Trials:
 
     def count(self, store: Store) -> int:
         """How many there are."""
-        with store._read() as connection:
+        with store.reading() as connection:
             query = sa.select(sa.func.count()).select_from(TRIAL).where(*self._clauses(store))
             return connection.scalar(query) or 0
 
     def page(self, store: Store, *, order: str, descending: bool, first: int, size: int) -> list[dict[str, Any]]:
         """Some of them in an order, each as a flat dictionary."""
         column = known(order, self.columns)
-        with store._read() as connection:
-            key = _expression(store._engine.dialect.name, column)
+        with store.reading() as connection:
+            key = _expression(store.dialect, column)
             ordered = (key.desc() if descending else key.asc()).nulls_last()
             query = (
                 sa.select(TRIAL).where(*self._clauses(store)).order_by(ordered, TRIAL.c.id).offset(first).limit(size)
@@ -95,13 +94,13 @@ class Trials:
         return [TRIAL.c.study == self.study, TRIAL.c.revision == self.revision, *self._conditions(store)]
 
     def _conditions(self, store: Store) -> list[Any]:
-        return [_clause(store._engine.dialect.name, condition) for condition in self.conditions]
+        return [_clause(store.dialect, condition) for condition in self.conditions]
 
 
 def trials(store: Store, study: str, axes: Sequence[str], revision: int) -> Trials:
     """All trials of a study; what they measured is known from the first of them."""
     query = sa.select(TRIAL.c.point, TRIAL.c.result).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
-    with store._read() as connection:
+    with store.reading() as connection:
         rows = connection.execute(query.limit(_SEEN)).all()
     points, results = ([values.decode(row[place]) for row in rows] for place in (0, 1))
     found = {axis: Column(axis, _kind(axis, points), "point") for axis in axes}
@@ -113,21 +112,21 @@ def trials(store: Store, study: str, axes: Sequence[str], revision: int) -> Tria
 
 def trial(store: Store, identity: str) -> dict[str, Any] | None:
     """One trial as a flat dictionary, with its study and revision."""
-    with store._read() as connection:
+    with store.reading() as connection:
         row = connection.execute(sa.select(TRIAL).where(TRIAL.c.id == identity)).mappings().first()
     return None if row is None else _flat(row) | {"study": row["study"], "revision": row["revision"]}
 
 
 def last_finished(store: Store, study: str, revision: int) -> float | None:
     """When the newest trial of a study was finished, in seconds since 1970."""
-    with store._read() as connection:
+    with store.reading() as connection:
         chosen = sa.select(sa.func.max(TRIAL.c.finished)).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
         return connection.scalar(chosen)
 
 
 def holders(store: Store) -> list[tuple[str, int, int]]:
     """Who works on the store now: host, process and the number of batches it holds."""
-    with store._read() as connection:
+    with store.reading() as connection:
         held = (
             sa.select(LEASE.c.host, LEASE.c.pid, sa.func.count())
             .where(LEASE.c.expires > database.now(connection))
@@ -145,7 +144,7 @@ def known(name: str, columns: Mapping[str, Column]) -> Column:
     near = difflib.get_close_matches(name, plain, n=1)
     advice = f"Did you mean {near[0]}?" if near else "Choose one of them."
     what = "an array" if name in columns else "not a column"
-    raise ValueError(f"got {name[:60]!r}, {what} of this study: its columns are {', '.join(plain)}. {advice}")
+    raise Refusal(f"got {name[:60]!r}, {what} of this study: its columns are {', '.join(plain)}. {advice}")
 
 
 def _kind(name: str, rows: Sequence[Mapping[str, Any]]) -> Kind:
@@ -160,14 +159,14 @@ def _parse(text: str, columns: Mapping[str, Column]) -> list[Condition]:
     try:
         words = shlex.split(text)
     except ValueError:
-        raise ValueError(f"got the filter {text[:60]!r}, with a quotation mark that is not closed. Close it.") from None
+        raise Refusal(f"got the filter {text[:60]!r}, with a quotation mark that is not closed. Close it.") from None
     return [_condition(word, columns) for word in words]
 
 
 def _condition(word: str, columns: Mapping[str, Column]) -> Condition:
     match = _CONDITION.fullmatch(word)
     if match is None:
-        raise ValueError(
+        raise Refusal(
             f"got the condition {word[:60]!r}: a condition is a column, one of {' '.join(_OPERATORS)} and a value, "
             "without spaces. Write it like context_length=300, or like error~'out of memory'."
         )
@@ -176,15 +175,15 @@ def _condition(word: str, columns: Mapping[str, Column]) -> Condition:
     wrong = f"got the condition {word[:60]!r}: {name} is a {column.kind}"
     if column.kind == "text":
         if operator not in ("=", "!=", "~"):
-            raise ValueError(f"{wrong}, which is compared by = and != and searched by ~. Use one of these.")
+            raise Refusal(f"{wrong}, which is compared by = and != and searched by ~. Use one of these.")
         return Condition(column, operator, value)
     if column.kind == "flag":
         if operator not in ("=", "!=") or value not in _FLAGS:
-            raise ValueError(f"{wrong}, which is yes or no. Write {name}=yes or {name}=no.")
+            raise Refusal(f"{wrong}, which is yes or no. Write {name}=yes or {name}=no.")
         return Condition(column, operator, _FLAGS[value])
     number = _number(value)
     if operator == "~" or number is None:
-        raise ValueError(f"{wrong}, which is compared with a number by = != < <= > >=. Write {name}>=1, say.")
+        raise Refusal(f"{wrong}, which is compared with a number by = != < <= > >=. Write {name}>=1, say.")
     return Condition(column, operator, number)
 
 

@@ -4,8 +4,6 @@ A Dask worker only passes an order on to a worker process beside it (`genscope.l
 hangs, crashes or runs out of memory costs that process and not the worker, and compilation never keeps Dask's threads
 from answering. Orders and answers are JSON; Dask itself sends pickles, so its ports are for trusted machines.
 
-Source: product.md, Section 7; stack.md, Section 2.
-Departures: None.
 Guarantee: as `Processes`; the batch of a Dask worker that dies is computed by another, up to four times. Only the
 process that runs the study knows the store.
 """
@@ -17,11 +15,13 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from genscope.lab import orders
+from genscope.extras import need
+from genscope.lab import protocol
 from genscope.lab.pool import Submit
 from genscope.lab.processes import Worker, check_time_limit, refuse_inside_worker
 from genscope.lab.store import Record
 from genscope.lab.study import Study, Trial
+from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     import distributed
@@ -52,19 +52,15 @@ class Cluster(AbstractContextManager["Cluster"]):
     def __init__(self, address: str, *, time_limit: float | None = None):
         check_time_limit(time_limit)
         refuse_inside_worker()
-        try:
-            import distributed
-        except ImportError:
-            raise ValueError(
-                f"got the cluster {address}, but Dask is not installed here: it carries the messages. "
-                "Install it with pip install 'genscope[cluster]'."
-            ) from None
+        need("cluster", given=f"got the cluster {address}")
+        import distributed
+
         self._address, self._time_limit = address, time_limit
         self._killed = distributed.KilledWorker
         try:
             self._client = distributed.Client(address, set_as_default=False, name="genscope")
         except (OSError, ValueError, TypeError, RuntimeError) as error:
-            raise ValueError(
+            raise Refusal(
                 f"got the cluster {address}, where no Dask scheduler answers ({error}): an address is "
                 "tcp://host:8786 or tls://host:8786. Start `dask scheduler` there, or correct the address."
             ) from error
@@ -88,10 +84,10 @@ class Cluster(AbstractContextManager["Cluster"]):
 
     def open(self, study: Study) -> Submit:
         """How batches of a study are given to the scheduler."""
-        heading = orders.heading(study)
-        return lambda batch: self._submit(orders.order(heading, batch), batch)
+        heading = protocol.heading(study)
+        return lambda batch: self._submit(protocol.order(heading, batch), batch)
 
-    def _submit(self, order: orders.Order, batch: Sequence[Trial]) -> "Future[list[Record]]":
+    def _submit(self, order: protocol.Order, batch: Sequence[Trial]) -> "Future[list[Record]]":
         promise: Future[list[Record]] = Future()
         task = self._client.submit(compute, json.dumps(order), self._time_limit, pure=False)
         self._tasks[promise] = task  # Dask drops what nobody holds
@@ -99,28 +95,28 @@ class Cluster(AbstractContextManager["Cluster"]):
         def pass_on(done: "distributed.Future") -> None:
             del self._tasks[promise]
             try:
-                promise.set_result(orders.records(batch, self._answer(done, batch)))
+                promise.set_result(protocol.records(batch, self._answer(done, batch)))
             except Exception as error:
                 promise.set_exception(error)
 
         task.add_done_callback(pass_on)
         return promise
 
-    def _answer(self, done: "distributed.Future", batch: Sequence[Trial]) -> orders.Answer:
+    def _answer(self, done: "distributed.Future", batch: Sequence[Trial]) -> protocol.Answer:
         try:
             return json.loads(done.result())
         except Exception as error:
             return self._failed(error, batch)
 
-    def _failed(self, error: BaseException, batch: Sequence[Trial]) -> orders.Answer:
+    def _failed(self, error: BaseException, batch: Sequence[Trial]) -> protocol.Answer:
         """The answer where a batch brought workers down; any other failure is the cluster's, and ends the run."""
         if isinstance(error, self._killed):
-            return {"provenance": {}, "results": [orders.failure(f"{error}\n")] * len(batch)}
+            return {"provenance": {}, "results": [protocol.failure(f"{error}\n")] * len(batch)}
         if isinstance(error, CancelledError):
             raise self._lost(error)
-        raise ValueError(
+        raise Refusal(
             f"got the cluster {self._address}, whose workers cannot compute: {error!r}. They need the same Python and "
-            f"genscope {orders.VERSION}. Install these on every machine."
+            f"genscope {protocol.VERSION}. Install these on every machine."
         )
 
     def _lost(self, error: BaseException) -> ConnectionError:

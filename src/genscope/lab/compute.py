@@ -1,7 +1,5 @@
 """From a batch of trials to records: keys, stacked or single execution, compile time apart from run time.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a trial's values depend on its study, point and seed and on the program, not on what ran before it,
 beside it or on which thread.
 """

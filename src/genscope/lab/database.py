@@ -1,7 +1,5 @@
 """Opening a SQL database by URL, and everything that differs between SQLite and PostgreSQL.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; what is not a database, or not a usable address, is refused before a byte is written.
 """
 
@@ -18,10 +16,14 @@ import sqlalchemy as sa
 import sqlalchemy.event
 import sqlalchemy.exc
 
+from genscope.extras import need
+from genscope.refusal import Refusal
+
 BUSY_SECONDS = 30.0  # how long we wait for another writer, or for a server that went away, before we give up
 _MAGIC = b"SQLite format 3\x00"
 _EXAMPLES = "sqlite:///genscope.db or postgresql+psycopg://user@host/name"
-_SECRETS = ("password", "sslpassword")  # options of a PostgreSQL URL
+# Options of a PostgreSQL URL that say where a store is. Others may hold a secret, or the way to one.
+_PLACES = ("host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "connect_timeout", "application_name")
 _LOCKS = {"schema": 0x67656E73, "leases": 0x67656E74}  # advisory locks of PostgreSQL have numbers
 # A server that is not there, or no longer, is noticed: without these the system waits for minutes or for ever.
 _PATIENCE = {"connect_timeout": "10", "tcp_user_timeout": "30000"}
@@ -31,45 +33,51 @@ def parse(url: str) -> sa.URL:
     """The parts of a store's URL; a SQLite path is made absolute, so that a later chdir cannot move the store."""
     scheme, separator, _ = url.partition("://")
     if not separator:
-        what = "an address without ://" if "@" in url else f"the address {url!r}"  # it may hold a password
-        raise ValueError(
-            f"Store got {what}: a store is named by a URL such as {_EXAMPLES}. "
-            f"For a file, write sqlite:///{'genscope.db' if '@' in url else url or 'genscope.db'}"
+        secret = any(sign in url for sign in "@=?")  # it may hold a password
+        raise Refusal(
+            f"Store got {'an address without ://' if secret else f'the address {url!r}'}: a store is named by a URL "
+            f"such as {_EXAMPLES}. For a file, write sqlite:///{'genscope.db' if secret else url or 'genscope.db'}"
         )
     try:
         parts = sa.make_url(url)
         backend = parts.get_backend_name()
         if "@" in (parts.host or ""):
-            raise ValueError("the end of a password with an @ was taken for the host")
+            raise Refusal("the end of a password with an @ was taken for the host")
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the text is not repeated: it may hold a password
-        raise ValueError(
-            f"Store got a URL that begins with {scheme}:// and cannot be read: it should look like {_EXAMPLES}. "
+        begins = f" that begins with {scheme}://" if scheme.replace("+", "").isalnum() else ""
+        raise Refusal(
+            f"Store got a URL{begins} and cannot read it: it should look like {_EXAMPLES}. "
             "Check the port, and write special characters of a password as %XX."
         ) from None
     if backend == "sqlite":
         if not parts.database or parts.database == ":memory:":
-            raise ValueError(
-                f"Store got {url!r}, a database in memory: results must survive the process, so a store is a file. "
-                "Name one, as in sqlite:///genscope.db"
+            raise Refusal(
+                f"Store got {shown(parts)}, a database in memory: results must survive the process, so a store is a "
+                "file. Name one, as in sqlite:///genscope.db"
             )
         if parts.query or parts.host:
-            raise ValueError(
+            raise Refusal(
                 f"Store got {shown(parts)}: a SQLite store is a path with three slashes and no host or options. "
                 "Write sqlite:///relative.db or sqlite:////absolute/path.db"
             )
         return parts.set(database=os.path.abspath(parts.database))
     if backend == "postgresql":
-        return parts.set(drivername="postgresql+psycopg") if parts.drivername == "postgresql" else parts
-    raise ValueError(f"Store got a {scheme}:// URL: stores live in SQLite or PostgreSQL. Use {_EXAMPLES}")
+        if parts.drivername not in ("postgresql", "postgresql+psycopg"):
+            raise Refusal(
+                f"Store got a {scheme}:// URL: PostgreSQL is reached through psycopg 3. Write postgresql+psycopg://"
+            )
+        need("postgres", given=f"Store got a {scheme}:// URL")
+        return parts.set(drivername="postgresql+psycopg")
+    raise Refusal(f"Store got a {scheme}:// URL: stores live in SQLite or PostgreSQL. Use {_EXAMPLES}")
 
 
 def shown(url: sa.URL) -> str:
     """The URL as it may be printed, stored and logged: without its secrets.
 
-    >>> shown(sa.make_url("postgresql://me:secret@host/name?sslpassword=secret"))
-    'postgresql://me:***@host/name?sslpassword=HIDDEN'
+    >>> shown(sa.make_url("postgresql://me:secret@host/name?sslmode=require&passfile=secret"))
+    'postgresql://me:***@host/name?passfile=HIDDEN&sslmode=require'
     """
-    hidden = dict.fromkeys((name for name in _SECRETS if name in url.query), "HIDDEN")  # a star would become %2A
+    hidden = dict.fromkeys(url.query.keys() - set(_PLACES), "HIDDEN")  # a star would become %2A
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
@@ -83,16 +91,8 @@ def exists(url: sa.URL) -> bool:
 def engine(url: sa.URL, *, read_only: bool) -> sa.Engine:
     """An engine whose transactions are deferred, or immediate under the execution option `write`."""
     if url.get_backend_name() == "sqlite":
-        made = _sqlite_engine(Path(str(url.database)), read_only=read_only)
-    else:
-        try:
-            made = _postgresql_engine(url, read_only=read_only)
-        except ModuleNotFoundError as error:
-            raise ValueError(
-                f"Store got a {url.drivername}:// URL, whose driver {error.name} is not installed: PostgreSQL needs "
-                "psycopg 3. Install it with pip install 'genscope[postgres]' and write postgresql+psycopg://"
-            ) from None
-    return made
+        return _sqlite_engine(Path(str(url.database)), read_only=read_only)
+    return _postgresql_engine(url, read_only=read_only)
 
 
 def _postgresql_engine(url: sa.URL, *, read_only: bool) -> sa.Engine:
@@ -179,7 +179,7 @@ def _begin_immediate(connection: sqlite3.Connection) -> None:
 
 def _check_file(path: Path, *, read_only: bool) -> None:
     if path.is_dir():
-        raise ValueError(f"Store got {path}, a directory: a SQLite store is a file. Add a file name to the URL.")
+        raise Refusal(f"Store got {path}, a directory: a SQLite store is a file. Add a file name to the URL.")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"Store got {path}, but there is no directory {path.parent}: a store is made in an existing directory. "
@@ -197,7 +197,7 @@ def _check_file(path: Path, *, read_only: bool) -> None:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
         if head and head != _MAGIC:
-            raise ValueError(
+            raise Refusal(
                 f"Store got {path}, which is not a SQLite database (it begins with {head!r}): it was left untouched. "
                 "Give the path of a genscope store or of a new file."
             )

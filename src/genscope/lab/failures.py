@@ -1,7 +1,5 @@
 """When the database fails: waited out where that is safe, and otherwise told so that the user knows what to do.
 
-Source: None (house design).
-Departures: None.
 Guarantee: a failure of the machine is an OSError or ValueError that gives advice and no secret; our own mistakes come
 out as they are.
 """
@@ -16,6 +14,7 @@ from typing import ParamSpec, TypeVar
 import sqlalchemy.exc
 
 from genscope.lab import database
+from genscope.refusal import Refusal
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -79,9 +78,14 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception | None:
             "Let that process finish, or end it, and run the same command again."
         )
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return ValueError(
+        return Refusal(
             f"The store {name} is not a readable SQLite database ({told}): it was left as it is. "
             "Restore it from a copy, or give another file."
+        )
+    if isinstance(error, sqlalchemy.exc.ProgrammingError) and code is None and error.statement is None:
+        return Refusal(
+            f"The store {name} has an option that cannot be used ({told}): those of a PostgreSQL URL are libpq's. "
+            "Correct its name, or leave it out."
         )
     if isinstance(error, sqlalchemy.exc.ProgrammingError | sqlalchemy.exc.IntegrityError | sqlalchemy.exc.DataError):
         return None

@@ -1,7 +1,5 @@
 """Figures of a study, declared and not drawn: which records, reduced how, against what.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a figure and its manifest determine each other, and the manifest is plain JSON.
 """
 
@@ -10,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from genscope.refusal import Refusal
 
 LAWS = ("log", "power", "linear")  # those of lab.scaling
 _TYPE = "$type"  # no axis and no record value can be called so: they are Python names
@@ -70,7 +70,7 @@ class Reference:
     def __post_init__(self) -> None:
         _freeze(self)
         if len(self.x) != len(self.y):
-            raise ValueError(
+            raise Refusal(
                 f"Reference {self.name!r} got {len(self.x)} values of x and {len(self.y)} of y: a curve has as many "
                 "of one as of the other. Compute y at every x."
             )
@@ -124,10 +124,10 @@ class Figure:
         """The figure of a manifest."""
         try:
             figure = _thaw(manifest)
-        except TypeError:  # fields of a later version
+        except (TypeError, Refusal):  # fields of a later version
             figure = None
         if not isinstance(figure, Figure):
-            raise ValueError(
+            raise Refusal(
                 f"Figure.from_manifest got {_TYPE}={manifest.get(_TYPE)!r} with fields {', '.join(manifest)}: this "
                 f"genscope knows {', '.join(name for name, kind in _KINDS.items() if issubclass(kind, Figure))} with "
                 "the fields of their classes. Read the store with the version that wrote it, or a newer one."
@@ -140,11 +140,13 @@ class Line(Figure):
     """A reduction of the records against an axis, one line per value of `by`.
 
     With `laws`, those scaling laws are fitted to the reduced points and drawn with the verdict between them.
+    `vacuous` names a Boolean record: a trial's bound says no more than is known without it.
     """
 
     x: str
     y: Reduction
     by: str | None = None
+    vacuous: str | None = None
     log_x: bool = False
     log_y: bool = False
     laws: Sequence[str] = ()
@@ -154,12 +156,12 @@ class Line(Figure):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.y, Reduction):
-            raise TypeError(
+            raise Refusal(
                 f"Line {self.title!r} got y={self.y!r}: y is a reduction of the records (Mean, Median, Smallest, "
                 "Crossing). Write y=Mean('value') for the mean of a value."
             )
         if self.laws and not (isinstance(self.y, Crossing) and {*self.laws} <= {*LAWS}):
-            raise ValueError(
+            raise Refusal(
                 f"Line {self.title!r} got laws={self.laws} for y={self.y!r}: {', '.join(LAWS)} can be fitted, and to "
                 "thresholds. Choose among them and let y be a Crossing, or leave the laws out."
             )
@@ -180,8 +182,9 @@ class Success(Figure):
 
 @dataclass(frozen=True)
 class Curves(Figure):
-    """Array-valued records of every trial, thin, and their median over trials, bold.
+    """Array-valued records of every trial, thin, and, unless `median` is false, their median over trials, bold.
 
+    Where runs jump at different times, a median lies between two of them and shows steps that no run has.
     `x` names the array of steps, or, with `every`, only the horizontal axis: entry i was taken at step `every` * i.
     Several values in `y`, or one value and `by`, give the colours; `facet` gives one panel per value of an axis;
     `quantity` says in words what the vertical axis measures.
@@ -194,12 +197,13 @@ class Curves(Figure):
     facet: str | None = None
     every: float | None = None
     log_x: bool = False
+    median: bool = True
     levels: Sequence[Level] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.y, str) or not self.y or (len(self.y) > 1 and self.by is not None):
-            raise ValueError(
+            raise Refusal(
                 f"Curves {self.title!r} got y={self.y!r} and by={self.by!r}: colour shows either several values or one "
                 "value by an axis. Give a list of names, and `facet` instead of `by` for several."
             )
@@ -277,7 +281,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"a figure holds {value}: JSON knows finite numbers only. Leave the point out of the figure.")
+        raise Refusal(f"a figure holds {value}: JSON knows finite numbers only. Leave the point out of the figure.")
     return value
 
 

@@ -3,8 +3,6 @@
 Python raises KeyboardInterrupt in whatever line the main thread is in. Inside a transaction that leaves a connection
 which holds the database's lock, and the run's last act, giving back its leases, then waits for itself.
 
-Source: None (house design).
-Departures: None.
 Guarantee: a signal is acted on at the next step, or at the end of the block; a second one is acted on at once.
 """
 

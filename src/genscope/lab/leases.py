@@ -3,8 +3,6 @@
 A lease is a row that names its holder and expires unless renewed. One whose process is dead on this machine is taken
 over at once, any other when it has expired. Losing a lease costs double work and nothing else: a trial is stored once.
 
-Source: None (house design).
-Departures: None.
 Guarantee: a batch that is free, and no other, is leased, to one holder; finished batches are never leased.
 """
 

@@ -1,7 +1,5 @@
 """The manifest of a study: what the report needs to know about it, as JSON.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a report is made from manifests and trials alone, without the study's code.
 """
 

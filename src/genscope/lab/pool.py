@@ -1,9 +1,4 @@
-"""Who computes: threads of this process, processes of this machine, or a cluster.
-
-Source: product.md, Section 7.
-Departures: None.
-Guarantee: None; each pool states its own.
-"""
+"""Who computes: threads of this process, processes of this machine, or a cluster."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future

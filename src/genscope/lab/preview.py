@@ -1,7 +1,5 @@
 """What a run would do: how many trials, how many are stored, how long the rest may take.
 
-Source: None (house design).
-Departures: None.
 Guarantee: trial counts are exact without a search; with one they cover the rounds that are known by now, and `most`
 is what the searches may ask for, failed trials aside. The time is an estimate: the mean of the stored trials of the
 same point, or else of the study; while none is stored, what the study says of itself.
@@ -13,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genscope.lab.design import Selection, Where, default_threads, rounds, select
+from genscope.lab.design import cores, rounds
+from genscope.lab.selection import Selection
 from genscope.lab.store import Store
-from genscope.lab.study import Study, Trial, canonical
+from genscope.lab.study import Trial, canonical
 
 
 @dataclass(frozen=True)
@@ -30,54 +29,44 @@ class Preview:
     most: int
     """Trials if every unfinished search goes on to its limit."""
     seconds: float | None
-    """For the missing trials among these, on the given threads, compilation aside; None if nobody knows."""
+    """For the missing trials among these, on the given workers, compilation aside; None if nobody knows."""
     measured: bool = False
     """Whether stored trials say so, and not the study of itself."""
 
 
-def preview(
-    study: Study,
-    *,
-    store: Store | None,
-    budget: str = "standard",
-    where: Where | None = None,
-    seeds: int | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
-) -> Preview:
+def preview(store: Store | None, selection: Selection, *, workers: int | None = None) -> Preview:
     """Look at a selection without running it; `store` is None where there is no store yet."""
-    selection = select(study, budget, where, seeds, seed)
-    seen, missing = _look(study, selection, store)
-    threads = threads or default_threads()
-    measured = None if store is None else _seconds(study, store, missing)
+    seen, missing = _look(selection, store)
+    workers = workers or cores()
+    measured = None if store is None else _seconds(selection, store, missing)
     if measured is not None:
-        return dataclasses.replace(seen, seconds=measured / threads, measured=True)
-    each = study.trial_seconds(budget)
-    return seen if each is None else dataclasses.replace(seen, seconds=missing.total() * each / threads)
+        return dataclasses.replace(seen, seconds=measured / workers, measured=True)
+    each = selection.trial_seconds
+    return seen if each is None else dataclasses.replace(seen, seconds=missing.total() * each / workers)
 
 
-def tally(study: Study, *, store: Store | None, budget: str = "standard") -> Preview:
+def tally(store: Store | None, selection: Selection) -> Preview:
     """A preview without the time, which takes longer to find out than all the rest."""
-    return _look(study, select(study, budget), store)[0]
+    return _look(selection, store)[0]
 
 
-def _look(study: Study, selection: Selection, store: Store | None) -> tuple[Preview, Counter[str]]:
+def _look(selection: Selection, store: Store | None) -> tuple[Preview, Counter[str]]:
     """The preview, and the number of missing trials by the canonical text of their point."""
     look = _look_at_seeds if selection.search is None else _look_at_search
-    missing, trials, most = look(study, selection, store)
+    missing, trials, most = look(selection, store)
     stored = trials - missing.total()
     return Preview(len(selection.points), trials, stored, exact=most == trials, most=most, seconds=None), missing
 
 
-def _look_at_seeds(study: Study, selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
-    counts = {} if store is None else store.stored_seeds(study.name, study.revision, selection.seeds)
+def _look_at_seeds(selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
+    counts = {} if store is None else store.stored_seeds(selection.study, selection.revision, selection.seeds)
     size = len(selection.seeds)
     texts = [canonical(dict(point)) for point in selection.points]
     missing = Counter({text: size - counts.get(text, 0) for text in texts})
     return missing, size * len(texts), size * len(texts)
 
 
-def _look_at_search(study: Study, selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
+def _look_at_search(selection: Selection, store: Store | None) -> tuple[Counter[str], int, int]:
     found: dict[str, Any] = {}
 
     def results(trials: Sequence[Trial]) -> Mapping[str, Any]:
@@ -91,7 +80,7 @@ def _look_at_search(study: Study, selection: Selection, store: Store | None) -> 
     for point in selection.points:
         before = trials
         open_end = False
-        for listed in rounds(study, selection, point, results):
+        for listed in rounds(selection, point, results):
             trials += len(listed)
             absent = [trial for trial in listed if trial.id not in results(listed)]
             missing.update(canonical(dict(trial.point)) for trial in absent)
@@ -103,9 +92,9 @@ def _look_at_search(study: Study, selection: Selection, store: Store | None) -> 
     return missing, trials, most
 
 
-def _seconds(study: Study, store: Store, missing: Counter[str]) -> float | None:
+def _seconds(selection: Selection, store: Store, missing: Counter[str]) -> float | None:
     """From the mean of the same point, or else of all that is stored."""
-    stored = store.mean_seconds(study.name, study.revision)
+    stored = store.mean_seconds(selection.study, selection.revision)
     if not stored:
         return None
     overall = sum(number * mean for number, mean in stored.values()) / sum(number for number, _ in stored.values())

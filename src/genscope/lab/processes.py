@@ -3,8 +3,6 @@
 A process is started afresh (JAX has threads, which a fork would lose) and given names and plain data. One that dies is
 replaced, and its trial tried again: whoever killed it may have meant another.
 
-Source: product.md, Sections 6 and 7; stack.md, Section 2.
-Departures: None.
 Guarantee: every trial is answered, by what it measured or by why it could not; a trial during which four processes
 died, or that took longer than its limit, has failed, and the others of its batch are computed all the same.
 """
@@ -19,15 +17,16 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from queue import LifoQueue
 from typing import Any
 
-from genscope.lab import orders
-from genscope.lab.orders import Answer, Order
+from genscope.lab import protocol
+from genscope.lab.one_thread import environment
 from genscope.lab.pool import Submit
+from genscope.lab.protocol import Answer, Order
 from genscope.lab.store import Record
 from genscope.lab.study import Study, Trial
 from genscope.lab.worker import IS_WORKER
+from genscope.refusal import Refusal
 
 COMMAND = (sys.executable, "-m", "genscope.lab.worker")
 ATTEMPTS = 4  # as many as Dask makes
@@ -42,14 +41,13 @@ class Processes(AbstractContextManager["Processes"]):
 
     def __init__(self, number: int, *, time_limit: float | None = None):
         if number < 1:
-            raise ValueError(f"got {number} worker processes: at least one computes. Give 1 or more.")
+            raise Refusal(f"got {number} worker processes: at least one computes. Give 1 or more.")
         check_time_limit(time_limit)
         refuse_inside_worker()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
         self._workers = [Worker(core=cores[i % len(cores)], path=sys.path) for i in range(number)]
-        self._idle: LifoQueue[Worker] = LifoQueue()  # the last one used has most of the programs
-        for worker in reversed(self._workers):
-            self._idle.put(worker)
+        self._idle = self._workers[::-1]
+        self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="genscope worker")
         self._time_limit = time_limit
 
@@ -59,23 +57,28 @@ class Processes(AbstractContextManager["Processes"]):
 
     def open(self, study: Study) -> Submit:
         """How batches of a study are given to the workers."""
-        heading = orders.heading(study)
+        heading = protocol.heading(study)
         return lambda batch: self._threads.submit(self._compute, heading, batch)
 
     def _compute(self, heading: Order, batch: Sequence[Trial]) -> list[Record]:
-        worker = self._idle.get()
+        with self._lock:  # there are as many threads as workers, so one is idle
+            # The last one used that has the study's programs, or else the last one used.
+            knowing = [worker for worker in self._idle if worker.knows(heading["name"])]
+            worker = (knowing or self._idle)[-1]
+            self._idle.remove(worker)
         try:
-            answer = worker.compute(orders.order(heading, batch), self._time_limit)
+            answer = worker.compute(protocol.order(heading, batch), self._time_limit)
         finally:
-            self._idle.put(worker)
-        return orders.records(batch, answer)
+            with self._lock:
+                self._idle.append(worker)
+        return protocol.records(batch, answer)
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.close()
         self._threads.shutdown(cancel_futures=True)
         for worker in self._workers:
-            worker.bury()
+            worker.wait_for_end()
 
 
 class Worker:
@@ -84,11 +87,17 @@ class Worker:
     def __init__(self, *, core: int | None = None, path: Sequence[str] | None = None):
         self._setup = {"core": core, "path": None if path is None else list(path)}
         self._process: subprocess.Popen[str] | None = None
+        self._studies: set[str] = set()
         self._closed = False
         self._lock = threading.Lock()
 
+    def knows(self, study: str) -> bool:
+        """Whether its process has computed trials of a study, and so has its programs."""
+        return study in self._studies
+
     def compute(self, order: Order, time_limit: float | None) -> Answer:
         """Have an order computed; the answer is a refusal, or a result for each trial."""
+        self._studies.add(order["name"])
         trials, results, facts, deaths = order["trials"], [], {}, 0
         together = order["lanes"] if order["stacked"] else 1  # trials that take their time together
         while len(results) < len(trials):
@@ -105,7 +114,7 @@ class Worker:
                 if not end.begun and deaths == ATTEMPTS:
                     return {"refused": f"A worker process {end} before it could begin. Look at what it said above."}
                 if end.late or deaths == ATTEMPTS:
-                    lost = [orders.failure(_reason(end, time_limit), end.seconds)] * together
+                    lost = [protocol.failure(_reason(end, time_limit), end.seconds)] * together
                     results += lost[: len(trials) - len(results)]
                     deaths = 0
         return {"provenance": facts.get("ready", {}), "results": results}
@@ -117,9 +126,10 @@ class Worker:
             if self._process is not None:
                 self._process.kill()
 
-    def bury(self) -> str:
+    def wait_for_end(self) -> str:
         """Wait for the end of the process; how it ended."""
         process, self._process = self._process, None
+        self._studies.clear()
         if process is None:
             return "had not begun"
         for pipe in (process.stdin, process.stdout):
@@ -145,7 +155,7 @@ class Worker:
                 yield self._hear(process, limit)
         except OSError as error:
             late = isinstance(error, TimeoutError)
-            raise _EndedError(self.bury(), late=late, begun=begun, seconds=time.monotonic() - start) from None
+            raise _EndedError(self.wait_for_end(), late=late, begun=begun, seconds=time.monotonic() - start) from None
 
     def _hear(self, process: "subprocess.Popen[str]", limit: float | None) -> dict[str, Any]:
         late = threading.Event()
@@ -172,7 +182,7 @@ class Worker:
                     COMMAND,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    env={**os.environ, IS_WORKER: "1"},
+                    env=environment(os.environ) | {IS_WORKER: "1"},
                     text=True,
                     encoding="utf-8",
                     start_new_session=True,  # Ctrl-C in a terminal is for us, who then end it
@@ -200,13 +210,13 @@ def _reason(end: _EndedError, time_limit: float | None) -> str:
 def check_time_limit(seconds: float | None) -> None:
     """Refuse a limit that is none."""
     if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
-        raise ValueError(f"got a time limit of {seconds} s: a trial gets a positive, finite time. Give such a number.")
+        raise Refusal(f"got a time limit of {seconds} s: a trial gets a positive, finite time. Give such a number.")
 
 
 def refuse_inside_worker() -> None:
     """Refuse to start workers in a worker, which would start workers in turn."""
     if IS_WORKER in os.environ:
-        raise ValueError(
+        raise Refusal(
             "got a run on worker processes inside a worker process, which only loads the file to find a study in it. "
             "Put what the file runs under `if __name__ == '__main__':`."
         )

@@ -1,7 +1,5 @@
-"""Where a number comes from: commit, library versions, device, machine type, Python.
+"""Where a number comes from: commit, library versions, device, machine type, threads, Python.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact where stated; a fact that cannot be found out is None, never guessed.
 """
 
@@ -12,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from genscope.lab.one_thread import threads
 from genscope.lab.study import canonical
 
 LIBRARIES = ("genscope", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
@@ -42,6 +41,7 @@ def provenance(study_file: Path | None = None) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in LIBRARIES},
         "device": f"{device.platform}: {device.device_kind}",
         "machine": processor(),
+        "threads": threads(),
         "python": platform.python_version(),
     }
     if study_file is not None and package not in study_file.resolve().parents:

@@ -1,19 +1,28 @@
-"""Reading a finished selection back: its trials in a frame, and the thresholds of its searches.
+"""Reading a selection: its stored trials in a frame, its thresholds, and the laws that they follow.
 
-Source: None (house design).
-Departures: None.
-Guarantee: exact; what is read depends on the study, the budget and the choice of points, not on what else is stored.
+Everyone who shows or judges results reads here, and thresholds are estimated nowhere else.
+
+Guarantee: exact; what is read depends on the selection, not on what else is stored.
 """
 
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from genscope.lab import threshold
-from genscope.lab.design import Where, rounds, select
+from genscope.lab import estimation
+from genscope.lab.design import rounds
+from genscope.lab.figure import Crossing
+from genscope.lab.scaling import Fits, fit_laws
+from genscope.lab.selection import Selection
 from genscope.lab.store import Store
-from genscope.lab.study import Point, Study, Trial
-from genscope.lab.threshold import Threshold
+from genscope.lab.study import Point, Trial, canonical
+from genscope.lab.success_curve import Counts
+from genscope.lab.threshold import Search, Threshold
 
 
 @dataclass(frozen=True)
@@ -23,51 +32,101 @@ class Reading:
     frame: pl.DataFrame
     """One row per stored trial of the selection, as `Store.frame` gives it."""
     thresholds: tuple[tuple[Point, Threshold], ...]
-    """Per point of a search, the estimate from its finished rounds."""
+    """Per point, where its success rate crosses the level of the search."""
     missing: int
     """Trials of the selection that are not stored (of a search: in the round that is not finished)."""
+    search: Search | None = None
+    """Whose thresholds they are."""
+
+    @functools.cached_property
+    def laws(self) -> dict[str, Fits]:
+        """The laws over the context length (or the one numeric axis that varies), by the values of the other axes."""
+        axis = _law_axis([point for point, _ in self.thresholds])
+        if axis is None:
+            return {}
+        groups: dict[str, list[tuple[Any, Threshold]]] = {}
+        for point, size in self.thresholds:
+            others = ", ".join(str(value) for name, value in point.items() if name != axis)
+            groups.setdefault(others, []).append((point[axis], size))
+        return {name: fit_laws(*zip(*group, strict=True)) for name, group in groups.items()}
+
+    def crossing(self, asked: Crossing, counts: Counts) -> Threshold:
+        """The threshold of some of its trials, as its search has it if that goes along the same axis."""
+        level = {"axis": asked.axis, "outcome": asked.outcome, "level": asked.level}
+        if self.search is not None and self.search.axis == asked.axis:
+            return _estimate(dataclasses.replace(self.search, **level), tuple(sorted(counts.items())))
+        lowest = max(1, math.floor(min(counts)))
+        search = Search(**level, lowest=lowest, highest=max(lowest + 1, math.ceil(max(counts))))
+        return _estimate(search, tuple(sorted(counts.items())))
 
 
-def read(
-    study: Study,
-    *,
-    store: Store,
-    budget: str = "standard",
-    where: Where | None = None,
-    seeds: int | None = None,
-    seed: int | None = None,
-) -> Reading:
-    """The stored part of a selection; the arguments are those of `run`."""
-    selection = select(study, budget, where, seeds, seed)
-    done = store.done(study.name, study.revision)
-    frame = store.frame(study.name, study.revision)
-    wanted: list[str] = []
+@functools.lru_cache(maxsize=4096)  # a claim, a line and the success curves behind it ask for the same thresholds
+def _estimate(search: Search, counts: tuple[tuple[float, tuple[int, int]], ...]) -> Threshold:
+    return estimation.estimate(search, dict(counts))
+
+
+def read(store: Store, selection: Selection) -> Reading:
+    """The stored part of a selection."""
+    return _read(store.frame(selection.study, selection.revision), selection)
+
+
+def largest(store: Store, selections: Sequence[Selection]) -> tuple[Selection, Reading]:
+    """The largest selection of a study that is all stored; if none is, the one of which most is stored."""
+    frame = store.frame(selections[0].study, selections[0].revision)
+    found: list[tuple[Selection, Reading]] = []
+    for selection in sorted(reversed(selections), key=lambda each: -each.most):  # of equals, the latest
+        found.append((selection, _read(frame, selection)))
+        if not found[-1][1].missing:
+            break
+    return max(reversed(found), key=lambda pair: (not pair[1].missing, pair[1].frame.height))
+
+
+def _read(frame: pl.DataFrame, selection: Selection) -> Reading:
+    search = selection.search or selection.grid
+    if selection.request is None:
+        return Reading(frame, (), 0, search)
+    outcome = search.outcome if search and search.outcome in frame.columns else "status"
+    known = frame.select("id", "status", pl.col(outcome).alias("outcome")).rows()
+    found = {name: {outcome: value} if status == "ok" else None for name, status, value in known}
+    stored: list[Trial] = []
     missing = 0
-    searched: list[tuple[Point, list[Trial]]] = []
     for point in selection.points:
-        complete: list[Trial] = []
-        for trials in rounds(study, selection, point, store.results):
-            absent = sum(trial.id not in done for trial in trials)
-            wanted += [trial.id for trial in trials if trial.id in done]
-            missing += absent
-            if absent:
+        for trials in rounds(selection, point, lambda _: found):
+            here = [trial for trial in trials if trial.id in found]
+            stored += here
+            missing += len(trials) - len(here)
+            if len(here) < len(trials):
                 break
-            complete += trials
-        searched.append((point, complete))
-    chosen = frame.filter(pl.col("id").is_in(wanted)) if wanted else frame.clear()
-    if selection.search is None:
-        return Reading(chosen, (), missing)
-    return Reading(chosen, tuple(_estimates(selection.search, searched, store)), missing)
+    chosen = frame.filter(pl.col("id").is_in([trial.id for trial in stored])) if stored else frame.clear()
+    estimates = () if search is None else _thresholds(selection, search, stored, found)
+    return Reading(chosen, tuple(estimates), missing, search)
 
 
-def _estimates(search: threshold.Search, searched: list[tuple[Point, list[Trial]]], store: Store):
-    for point, trials in searched:
-        counts: dict[int, tuple[int, int]] = {}
-        found = store.results(trials)
-        for trial in trials:
-            values = found[trial.id]
-            if values is not None:  # a trial that raised is neither success nor failure
-                size = int(trial.point[search.axis])
-                successes, total = counts.get(size, (0, 0))
-                counts[size] = successes + bool(values[search.outcome]), total + 1
-        yield point, threshold.estimate(search, counts)
+def _thresholds(
+    selection: Selection, search: Search, stored: Iterable[Trial], found: Mapping[str, Any]
+) -> Iterable[tuple[Point, Threshold]]:
+    """Per point of a search, or per point of a grid without its sizes, the estimate from all of its trials."""
+    bare = [{axis: value for axis, value in point.items() if axis != search.axis} for point in selection.points]
+    points = {canonical(point): (point, {}) for point in bare}
+    for trial in stored:
+        if found[trial.id] is not None:  # a trial that raised is neither success nor failure
+            place = canonical({axis: value for axis, value in trial.point.items() if axis != search.axis})
+            counts, size = points[place][1], trial.point[search.axis]
+            successes, total = counts.get(size, (0, 0))
+            counts[size] = successes + bool(found[trial.id].get(search.outcome)), total + 1
+    if selection.search is None and len({point[search.axis] for point in selection.points}) < 2:
+        return []  # one size crosses nothing
+    return [(point, _estimate(search, tuple(sorted(counts.items())))) for point, counts in points.values()]
+
+
+def _law_axis(points: Sequence[Point]) -> str | None:
+    values: dict[str, set[Any]] = {}
+    for point in points:
+        for name, value in point.items():
+            if type(value) in (int, float):
+                values.setdefault(name, set()).add(value)
+    lengths = [name for name, seen in values.items() if min(seen) > 0]
+    varying = [name for name in lengths if len(values[name]) > 1]
+    if "context_length" in lengths:
+        return "context_length"
+    return varying[0] if len(varying) == 1 else None

@@ -3,8 +3,6 @@
 A reference is `package.module:variable`, or `path/file.py:variable` for a file that is in no package. The process that
 is given one needs the same package or file.
 
-Source: product.md, Section 7.
-Departures: None.
 Guarantee: exact; a reference leads to the very study that it was made from, and `digest` tells whether the other
 process has the same file.
 """
@@ -17,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from genscope.lab.study import Study
+from genscope.refusal import Refusal
 
 
 def refer(study: Study) -> str:
@@ -25,7 +24,7 @@ def refer(study: Study) -> str:
         for variable, value in list(getattr(module, "__dict__", {}).items()):
             if value is study and (place := _place(module)) is not None:
                 return f"{place}:{variable}"
-    raise ValueError(
+    raise Refusal(
         f"got the study {study.name!r}, which is not a variable of any module: worker processes look it up by name. "
         "Define it at the top of a Python file, or run it on threads (without workers, cluster and time limit)."
     )
@@ -37,7 +36,7 @@ def resolve(reference: str) -> Study:
     module = load(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     study = getattr(module, variable, None)
     if not isinstance(study, Study):
-        raise ValueError(
+        raise Refusal(
             f"got the reference {reference}, but {variable!r} is of type {type(study).__name__} there: it names a "
             "genscope.Study. Bring the same file here."
         )
@@ -60,7 +59,7 @@ def load(file: Path) -> ModuleType:
     """Run a Python file that is in no package, with its directory on the path; what it raises comes out."""
     spec = importlib.util.spec_from_file_location(f"study_file_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise ValueError(f"got the file {file}, which Python cannot load. Give a Python file.")
+        raise Refusal(f"got the file {file}, which Python cannot load. Give a Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     directory = str(file.resolve().parent)

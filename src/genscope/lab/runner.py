@@ -1,11 +1,9 @@
-"""Running a study: lease a batch, have it computed, commit it; resume, share and stop at any moment.
+"""Running studies: lease a batch, have it computed, commit it; resume, share and stop at any moment.
 
 One thread, the caller's, leases and writes; a pool of threads, of processes or of machines computes, and knows nothing
 of the store. A worker gets its next batch when its last one is committed, so whatever is killed loses at most the
 batches that were being computed. The rounds of all searches take turns, so that all thresholds are refined together.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; the stored trials and their values are the same however often the run was interrupted, by whom its
 batches were computed and beside how many other processes it ran.
 """
@@ -13,19 +11,23 @@ batches were computed and beside how many other processes it ran.
 import contextlib
 import itertools
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 
-from genscope.lab.design import Selection, Where, batches, default_threads, describe, rounds, select
+from genscope.lab.design import batches, rounds
 from genscope.lab.interruption import between_steps
 from genscope.lab.leases import Heartbeat
 from genscope.lab.manifest import manifest
 from genscope.lab.pool import Pool, Submit
+from genscope.lab.processes import Processes
+from genscope.lab.schedule import Schedule, cost
+from genscope.lab.selection import Selection, describe, select
 from genscope.lab.store import Record, Store
 from genscope.lab.study import Point, Study, Trial, canonical
 from genscope.lab.threads import Threads
+from genscope.refusal import Refusal
 
 POLL_SECONDS = 0.5
 _WINDOW = 64  # batches offered to the store at once; those that others hold are asked for again later
@@ -64,54 +66,129 @@ class Summary:
     """Searches that ended early, and why."""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """A study that could not be finished, and why."""
+
+    study: str
+    error: Exception
+
+
+Follow = Callable[[Progress], None]
+
+
 def run(
     study: Study,
+    selection: Selection | None = None,
     *,
     store: Store,
-    budget: str = "standard",
-    where: Where | None = None,
-    seeds: int | None = None,
-    seed: int | None = None,
-    threads: int | None = None,
+    workers: int | None = None,
     pool: Pool | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Follow | None = None,
     retry_failed: bool = False,
 ) -> Summary:
-    """Run what is missing of a study; results go to the store, batch by batch.
+    """Run what is missing of a selection, `select(study)` if none is given; results go to the store, batch by batch.
 
-    `where`, `seeds` and `seed` restrict or replace points and repetitions (`design.select`). Batches are computed by
-    threads of this process, one per core unless `threads` says otherwise, or by a `pool`: `Processes` or `Cluster`.
+    Trials are computed by this process, one at a time, by so many `workers`, or by a `pool` that several runs share.
     `progress` is called by the calling thread, after every batch and at least every `POLL_SECONDS`. An exception in a
     trial is stored with that trial; `retry_failed` first removes such trials of the selection, so that they run again.
     Ctrl-C and SIGTERM give back the leases and come out as KeyboardInterrupt and SystemExit.
     """
-    selection = select(study, budget, where, seeds, seed)
-    if threads is not None and pool is not None:
-        raise ValueError(f"run got {threads=} and a pool: one of the two computes. Leave the threads out.")
-    with contextlib.ExitStack() as stack:
-        if pool is None:
-            pool = stack.enter_context(Threads(default_threads() if threads is None else threads))
-        submit = pool.open(study)
-        store.put_manifest(study.name, study.revision, manifest(study))
-        store.release()  # what an earlier run could not give back, say on a full disk: renewed, it would never expire
-        if retry_failed:
-            failed = store.failed(study.name, study.revision)
-            store.forget_failed([trial for trial in failed if selection.contains(trial)])
-        with between_steps() as step, Heartbeat(store.renew, store.lease_seconds / 3):
-            session = Session(study, store, selection, submit, pool.slots, progress)
-            try:
-                session.drive(step)
-            finally:
-                session.leave()
-    return session.summary(budget)
+    selection = selection or select(study)
+    if (selection.study, selection.revision) != (study.name, study.revision):
+        raise Refusal(
+            f"run got the study {study.name}, revision {study.revision}, and a selection of {selection.study}, "
+            f"revision {selection.revision}: a selection is run with its study. Select from this study."
+        )
+    with _pool(workers, pool) as computing:
+        session = _Session(study, selection, store, computing, progress, retry_failed)
+        [outcome] = _drive([session], store, computing)
+    if isinstance(outcome, Failure):
+        raise outcome.error
+    return outcome
 
 
-class _Walk:
+def run_all(
+    studies: Sequence[Study],
+    *,
+    store: Store,
+    budget: str = "standard",
+    workers: int | None = None,
+    pool: Pool | None = None,
+    progress: Follow | None = None,
+) -> Iterator[Summary | Failure]:
+    """Run what is missing of several studies at one budget, side by side on one pool; each comes out when it is over.
+
+    A study that cannot be finished does not keep the others; a store or a cluster that is lost ends all.
+    """
+    with _pool(workers, pool) as computing:
+        sessions = [
+            _Session(study, select(study, budget), store, computing, progress, retry_failed=False) for study in studies
+        ]
+        yield from _drive(sessions, store, computing)
+
+
+@contextlib.contextmanager
+def _pool(workers: int | None, pool: Pool | None) -> Iterator[Pool]:
+    if workers is not None and pool is not None:
+        raise Refusal(f"run got {workers=} and a pool: one of the two computes. Leave the workers out.")
+    if pool is not None:
+        yield pool
+        return
+    with Threads() if workers is None else Processes(workers) as made:
+        yield made
+
+
+def _drive(sessions: Sequence["_Session"], store: Store, pool: Pool) -> Iterator[Summary | Failure]:
+    """Work until every study is over or has failed; an exception, of a signal as well, harms nothing."""
+    store.release()  # what an earlier run could not give back, say on a full disk: renewed, it would never expire
+    schedule = Schedule(sessions)
+    running: dict[Future[list[Record]], _Session] = {}
+    freed: list[_Session] = []  # what the workers that became free worked on
+    left = list(sessions)
+    asked = time.monotonic()
+    with between_steps() as step, Heartbeat(store.renew, store.lease_seconds / 3):
+        try:
+            while left:
+                step()
+                slots = pool.slots()
+                while len(running) < slots:
+                    workers = Counter(running.values())
+                    for session in schedule.turn(freed.pop() if freed else None, workers):
+                        if (future := session.submit_next()) is not None:
+                            running[future] = session
+                            break
+                    else:
+                        break
+                freed.clear()
+                if running:
+                    for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
+                        freed.append(running.pop(future))
+                        freed[-1].commit(future)
+                elif not any(session.over for session in left):
+                    time.sleep(POLL_SECONDS)
+                if time.monotonic() > asked + POLL_SECONDS and len(running) < slots:
+                    for session in left:
+                        session.look_elsewhere()
+                    asked = time.monotonic()
+                for session in [session for session in left if session.over]:
+                    left.remove(session)
+                    yield session.outcome()
+                for session in left:
+                    session.report()
+        finally:
+            with contextlib.suppress(OSError):  # the store is gone: leases expire by themselves
+                for future, session in running.items():
+                    session.keep(future)
+                store.release()
+
+
+class _PointRun:
     """One point on its way through its rounds; `stored` is how many of its seeds are finished, where that is known."""
 
     def __init__(self, study: Study, selection: Selection, point: Point, store: Store, stored: int):
         self._size = study.batch
-        self._rounds = rounds(study, selection, point, store.results)
+        self._rounds = rounds(selection, point, store.results)
         self.due: set[str] = set()
         self.over = selection.search is None and stored == len(selection.seeds)
         self.trials = stored if self.over else 0
@@ -132,87 +209,152 @@ class _Walk:
                 return [group for group in groups if any(trial.id in self.due for trial in group)]
 
 
-class Session:
-    """The state of one run: points under way, batches due, batches in work."""
+_Task = tuple[_PointRun, list[Trial]]
+
+
+class _Session:
+    """One study under way: points, batches due, batches being computed; it begins when its turn comes."""
 
     def __init__(
         self,
         study: Study,
-        store: Store,
         selection: Selection,
-        submit: Submit,
-        slots: Callable[[], int],
-        progress: Callable[[Progress], None] | None,
+        store: Store,
+        pool: Pool,
+        progress: Follow | None,
+        retry_failed: bool,
     ):
-        self._study, self._store, self._submit, self._slots = study, store, submit, slots
-        self._progress = progress
-        self._exact = selection.search is None
-        self._done = store.done(study.name, study.revision)
-        self._ready: deque[tuple[_Walk, list[Trial]]] = deque()
-        self._elsewhere: list[tuple[_Walk, list[Trial]]] = []  # leased by other processes when last asked
-        self._running: dict[Future[list[Record]], tuple[_Walk, list[Trial]]] = {}
-        counts = {} if selection.search else store.stored_seeds(study.name, study.revision, selection.seeds)
-        stored = [counts.get(canonical(dict(point)), 0) for point in selection.points]
-        self._walks = [
-            _Walk(study, selection, point, store, number)
-            for point, number in zip(selection.points, stored, strict=True)
-        ]
-        for walk in self._walks:
-            if not walk.over:  # the trials of a million finished ones need not be listed
-                self._advance(walk)
+        self.cost = cost(selection)
+        self._study, self._selection = study, selection
+        self._store, self._pool, self._progress, self._retry_failed = store, pool, progress, retry_failed
+        self._submit: Submit | None = None
+        self._done: set[str] = set()
+        self._ready: deque[_Task] = deque()
+        self._elsewhere: list[_Task] = []  # leased by other processes when last asked
+        self._running: dict[Future[list[Record]], _Task] = {}
+        self._points: list[_PointRun] = []
+        self._error: Exception | None = None
         self._start = time.monotonic()
-        self._found = self._finished()
-        self._computed = self._failed = 0
+        self._found = self._computed = self._failed = 0
 
-    def drive(self, step: Callable[[], None]) -> None:
-        """Work until every point is finished; `step` is called where an exception of it harms nothing."""
-        asked = time.monotonic()
-        while True:
-            step()
-            slots = self._slots()
-            while len(self._running) < slots and (task := self._lease()) is not None:
-                group = task[1]
-                due = [trial for trial in group if trial.id not in self._done]
-                self._running[self._submit(due)] = task
-                self._report(describe(group[0].point))
-            if not self._running and not self._elsewhere:
-                self._report("done")
-                return
-            if self._running:
-                for future in wait(self._running, POLL_SECONDS, FIRST_COMPLETED).done:
-                    self._commit(future)
-            else:
-                time.sleep(POLL_SECONDS)
-            if self._elsewhere and len(self._running) < slots and time.monotonic() > asked + POLL_SECONDS:
-                self._look_elsewhere()
-                asked = time.monotonic()
-            doing = [group for _, group in self._running.values()] or [group for _, group in self._elsewhere]
-            self._report(describe(doing[0][0].point) if doing else "next round")
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to do, or nothing more can be done."""
+        if self._error is not None:
+            return True
+        return self._submit is not None and not (self._ready or self._elsewhere or self._running)
 
-    def leave(self) -> None:
-        """Store what is computed and give back the rest; for an end before the end as well."""
-        with contextlib.suppress(OSError):  # the store is gone: leases expire by themselves
-            for future, (_, group) in self._running.items():
-                if future.done() and not future.cancelled() and future.exception() is None:
-                    self._store.add(future.result(), leased=group)
-            self._store.release()
-
-    def summary(self, budget: str) -> Summary:
+    def outcome(self) -> Summary | Failure:
         """What was done."""
+        if self._error is not None:
+            return Failure(self._study.name, self._error)
+        self.report("done")
         return Summary(
             study=self._study.name,
-            budget=budget,
-            trials=sum(walk.trials for walk in self._walks),
+            budget=self._selection.budget or "",
+            trials=sum(point.trials for point in self._points),
             computed=self._computed,
             failed=self._failed,
             seconds=time.monotonic() - self._start,
-            stopped=tuple(walk.stopped for walk in self._walks if walk.stopped is not None),
+            stopped=tuple(point.stopped for point in self._points if point.stopped is not None),
         )
 
-    def _advance(self, walk: _Walk) -> None:
-        self._ready.extend((walk, group) for group in walk.advance(self._done))
+    def submit_next(self) -> "Future[list[Record]] | None":
+        """Lease the next batch and have it computed; None where there is none now."""
+        with self._guarded():
+            if self._submit is None:
+                self._begin()
+            assert self._submit is not None
+            if (task := self._lease()) is not None:
+                due = [trial for trial in task[1] if trial.id not in self._done]
+                future = self._submit(due)
+                self._running[future] = task
+                self.report(describe(task[1][0].point))
+                return future
+        return None
 
-    def _lease(self) -> tuple[_Walk, list[Trial]] | None:
+    def commit(self, future: "Future[list[Record]]") -> None:
+        """Store what a worker computed."""
+        point, group = self._running.pop(future)
+        with self._guarded():
+            records = future.result()
+            self._store.add(records, leased=group)
+            self._computed += len(records)
+            self._failed += sum(record.error is not None for record in records)
+            self._finish(point, group)
+
+    def keep(self, future: "Future[list[Record]]") -> None:
+        """Store what a worker has computed by now, at an end before the end."""
+        if future.done() and not future.cancelled() and future.exception() is None:
+            self._store.add(future.result(), leased=self._running[future][1])
+
+    def look_elsewhere(self) -> None:
+        """Take note of what other processes finished, and ask again for the rest."""
+        tasks, self._elsewhere = self._elsewhere, []
+        if not tasks:
+            return
+        found = self._store.results([trial for _, group in tasks for trial in group])
+        for point, group in tasks:
+            if all(trial.id in found for trial in group):
+                with self._guarded():
+                    self._finish(point, group)
+            else:
+                self._ready.append((point, group))
+
+    def report(self, doing: str | None = None) -> None:
+        """Say how far the study is."""
+        if self._progress is None or self._submit is None:
+            return
+        if doing is None:
+            tasks = [*self._running.values(), *self._elsewhere]
+            doing = describe(tasks[0][1][0].point) if tasks else "waits for a worker"
+        done, total = self._finished(), sum(point.trials for point in self._points)
+        rate = (done - self._found) / max(time.monotonic() - self._start, 1e-9)
+        self._progress(
+            Progress(
+                study=self._study.name,
+                doing=doing,
+                done=done,
+                total=total,
+                exact=self._selection.search is None or all(point.over for point in self._points),
+                failed=self._failed,
+                rate=rate,
+                seconds_left=(total - done) / rate if rate > 0 else None,
+            )
+        )
+
+    def _begin(self) -> None:
+        study, store, selection = self._study, self._store, self._selection
+        submit = self._pool.open(study)
+        store.put_manifest(study.name, study.revision, manifest(study))
+        store.put_selection(selection)
+        if self._retry_failed:
+            failed = store.failed(study.name, study.revision)
+            store.forget_failed([trial for trial in failed if selection.contains(trial)])
+        self._done = store.done(study.name, study.revision)
+        counts = {} if selection.search else store.stored_seeds(study.name, study.revision, selection.seeds)
+        for chosen in selection.points:
+            point = _PointRun(study, selection, chosen, store, counts.get(canonical(dict(chosen)), 0))
+            self._points.append(point)
+            if not point.over:  # the trials of a million finished ones need not be listed
+                self._advance(point)
+        self._start, self._found = time.monotonic(), self._finished()
+        self._submit = submit
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Let an exception end this study alone; a store or a cluster that is lost ends all."""
+        try:
+            yield
+        except OSError:
+            raise
+        except Exception as error:
+            self._error = error
+
+    def _advance(self, point: _PointRun) -> None:
+        self._ready.extend((point, group) for group in point.advance(self._done))
+
+    def _lease(self) -> _Task | None:
         while self._ready:
             offered = list(itertools.islice(self._ready, _WINDOW))
             leased = self._store.lease([group for _, group in offered])
@@ -223,48 +365,12 @@ class Session:
                 self._elsewhere.append(task)
         return None
 
-    def _look_elsewhere(self) -> None:
-        """Take note of what other processes finished, and ask again for the rest."""
-        tasks, self._elsewhere = self._elsewhere, []
-        found = self._store.results([trial for _, group in tasks for trial in group])
-        for walk, group in tasks:
-            if all(trial.id in found for trial in group):
-                self._finish(walk, group)
-            else:
-                self._ready.append((walk, group))
-
-    def _commit(self, future: "Future[list[Record]]") -> None:
-        walk, group = self._running.pop(future)
-        records = future.result()
-        self._store.add(records, leased=group)
-        self._computed += len(records)
-        self._failed += sum(record.error is not None for record in records)
-        self._finish(walk, group)
-
-    def _finish(self, walk: _Walk, group: Sequence[Trial]) -> None:
+    def _finish(self, point: _PointRun, group: Sequence[Trial]) -> None:
         ids = {trial.id for trial in group}
         self._done |= ids
-        walk.due -= ids
-        if not walk.due and not walk.over:
-            self._advance(walk)
+        point.due -= ids
+        if not point.due and not point.over:
+            self._advance(point)
 
     def _finished(self) -> int:
-        return sum(walk.trials - len(walk.due) for walk in self._walks)
-
-    def _report(self, doing: str) -> None:
-        if self._progress is None:
-            return
-        done, total = self._finished(), sum(walk.trials for walk in self._walks)
-        rate = (done - self._found) / max(time.monotonic() - self._start, 1e-9)
-        self._progress(
-            Progress(
-                study=self._study.name,
-                doing=doing,
-                done=done,
-                total=total,
-                exact=self._exact or all(walk.over for walk in self._walks),
-                failed=self._failed,
-                rate=rate,
-                seconds_left=(total - done) / rate if rate > 0 else None,
-            )
-        )
+        return sum(point.trials - len(point.due) for point in self._points)

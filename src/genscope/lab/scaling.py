@@ -5,7 +5,6 @@ brings its own likelihood, a function of its logarithm, so that wide intervals c
 bounded from one side counts on that side. The likelihood of a law is the product over the lengths. A length at which
 the success rate levels off has no threshold: it is left out and named.
 
-Source: product.md, Section 5; house design.
 Departures: edelman2022 fits by eye.
 Guarantee: estimate; intervals are profile-likelihood intervals (95 % for each number by itself), to about one per cent
 of their length.
@@ -20,6 +19,7 @@ import numpy as np
 import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.lab.threshold import Threshold
+from genscope.refusal import Refusal
 
 CLEAR = 3.0  # lead in log-likelihood from which one law is clearly better than another
 _CELLS, _ZOOMS = 121, 8
@@ -165,7 +165,7 @@ class Fits:
 def fit_laws(lengths: Sequence[float], thresholds: Sequence[Threshold]) -> Fits:
     """Fit every law to the thresholds at the given lengths."""
     if len(lengths) != len(thresholds) or any(not length > 0 for length in lengths):
-        raise ValueError(
+        raise Refusal(
             f"fit_laws got {len(lengths)} lengths and {len(thresholds)} thresholds: each threshold has its positive "
             "length. Give as many of one as of the other."
         )

@@ -1,7 +1,5 @@
 """The tables of a store, their version, and the steps from older versions.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a store is either brought to the present version in one transaction or left as it was.
 """
 
@@ -9,10 +7,11 @@ from collections.abc import Callable, Mapping
 
 import sqlalchemy as sa
 
-from genscope.lab import database
+from genscope.lab import database, legacy
+from genscope.refusal import Refusal
 
-VERSION = 2
-READABLE = 1  # the oldest version that can be read as it is: since then only indices changed
+VERSION = 3
+READABLE = 1  # the oldest version that can be read as it is: since then indices changed, and selections came
 
 
 def _index_by_status_and_point(connection: sa.Connection) -> None:
@@ -22,8 +21,22 @@ def _index_by_status_and_point(connection: sa.Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX trial_point ON trial (study, revision, point, seed)")
 
 
+def _store_selections(connection: sa.Connection) -> None:
+    """What was asked for is stored; for older trials it is told from what is there."""
+    connection.exec_driver_sql(
+        "CREATE TABLE selection (id TEXT NOT NULL, study TEXT NOT NULL, revision INTEGER NOT NULL, "
+        "facts TEXT NOT NULL, asked DOUBLE PRECISION NOT NULL, PRIMARY KEY (id))"
+    )
+    if rows := legacy.selections(connection):
+        insert = "INSERT INTO selection (id, study, revision, facts, asked)"
+        connection.execute(sa.text(f"{insert} VALUES (:id, :study, :revision, :facts, :asked)"), rows)
+
+
 # MIGRATIONS[n] takes a store from version n to n + 1; it writes plain SQL, since the tables below only know the newest.
-MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {1: _index_by_status_and_point}
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {
+    1: _index_by_status_and_point,
+    2: _store_selections,
+}
 
 TABLES = sa.MetaData()
 
@@ -55,6 +68,16 @@ TRIAL = sa.Table(
     sa.Column("finished", sa.Double, nullable=False),
     sa.Index("trial_status", "study", "revision", "status"),
     sa.Index("trial_point", "study", "revision", "point", "seed"),
+)
+
+SELECTION = sa.Table(
+    "selection",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("study", sa.Text, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("facts", sa.Text, nullable=False),
+    sa.Column("asked", sa.Double, nullable=False),
 )
 
 PROVENANCE = sa.Table(
@@ -97,7 +120,7 @@ def version(connection: sa.Connection, name: str) -> int:
         stored = connection.scalar(sa.select(META.c.value).where(META.c.name == "genscope schema"))
         if stored is not None and stored.isdecimal():
             return int(stored)
-    raise ValueError(
+    raise Refusal(
         f"The database {name} holds tables of another program ({', '.join(sorted(found)[:5])}): a store has a database "
         "of its own, so it was left untouched. Give another file, or another database of the server."
     )
@@ -107,13 +130,13 @@ def check(connection: sa.Connection, name: str, *, read_only: bool) -> int:
     """The version of a store; refuse one that this program cannot use."""
     present = version(connection, name)
     if present > VERSION:
-        raise ValueError(
+        raise Refusal(
             f"The store {name} has version {present}, made by a newer genscope; this one reads versions up to "
             f"{VERSION}. Install a newer genscope, or use another store."
         )
     if read_only and present < READABLE:
         what = f"has version {present}" if present else "is empty"
-        raise ValueError(
+        raise Refusal(
             f"The store {name} {what}, and it is opened for reading only: version {READABLE} is needed. "
             "Open it once for writing (any genscope run does), which brings it up to date."
         )

@@ -1,7 +1,5 @@
 """Store and Record: results of trials in a SQL database, written once and never edited.
 
-Source: None (house design; the database is named by a URL as in Optuna).
-Departures: None.
 Guarantee: exact; what `add` has returned from is on disk, once, whoever wrote it and whatever is killed afterwards.
 """
 
@@ -19,11 +17,13 @@ from typing import Any, Self
 import polars as pl
 import sqlalchemy as sa
 
-from genscope.lab import database, leases, schema, values
+from genscope.lab import database, leases, legacy, schema, values
 from genscope.lab.failures import clear_errors, patient
 from genscope.lab.provenance import identity
-from genscope.lab.schema import PROVENANCE, STUDY, TRIAL, VERDICT
+from genscope.lab.schema import PROVENANCE, SELECTION, STUDY, TRIAL, VERDICT
+from genscope.lab.selection import Selection
 from genscope.lab.study import Trial, canonical
+from genscope.refusal import Refusal
 
 DEFAULT_URL = "sqlite:///genscope.db"
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
@@ -63,18 +63,24 @@ class Store:
         if read_only or database.exists(parts):
             # Looked at through a connection that cannot write: what is not ours stays as it is, byte for byte.
             self._engine = database.engine(parts, read_only=True)
-            with self._closed_after(always=not read_only), self._read() as connection:
-                schema.check(connection, self.url, read_only=read_only)
+            with self._closed_after(always=not read_only), self.reading() as connection:
+                self._version = schema.check(connection, self.url, read_only=read_only)
         if not read_only:
             self._engine = database.engine(parts, read_only=False)
             with self._closed_after(), clear_errors(self.url):
                 database.prepare_for_writing(self._engine)
                 with self._write() as connection:
                     schema.bring_up_to_date(connection, self.url)
+            self._version = schema.VERSION
 
     def close(self) -> None:
         """Close all connections; the store may be used again and then opens new ones."""
         self._engine.dispose()
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._engine.dialect.name
 
     def __enter__(self) -> Self:
         return self
@@ -96,14 +102,15 @@ class Store:
             self._engine.dispose()
 
     @contextmanager
-    def _read(self) -> Iterator[sa.Connection]:
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection that sees one moment of the store and writes nothing."""
         with clear_errors(self.url), database.reader(self._engine).connect() as connection:
             yield connection
 
     @contextmanager
     def _write(self) -> Iterator[sa.Connection]:
         if self.read_only:
-            raise ValueError(
+            raise Refusal(
                 f"The store {self.url} was opened for reading only: nothing can be written. "
                 "Open it without read_only to write."
             )
@@ -158,7 +165,7 @@ class Store:
         query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study)
         if revision is not None:
             query = query.where(TRIAL.c.revision == revision)
-        with self._read() as connection:
+        with self.reading() as connection:
             return {name for (name,) in _plain_rows(connection, query)}
 
     @patient
@@ -187,7 +194,7 @@ class Store:
     def _by_point(self, study: str, revision: int, chosen: sa.ColumnElement[bool], *columns: Any) -> list[list[Any]]:
         """Columns over each point; a point whose axes were written in two orders comes twice."""
         query = sa.select(TRIAL.c.point, *columns).where(TRIAL.c.study == study, TRIAL.c.revision == revision, chosen)
-        with self._read() as connection:
+        with self.reading() as connection:
             rows = _plain_rows(connection, query.group_by(TRIAL.c.point))
         return [[canonical(values.decode(text)), *rest] for text, *rest in rows]
 
@@ -195,7 +202,7 @@ class Store:
     def results(self, trials: Sequence[Trial]) -> dict[str, dict[str, Any] | None]:
         """Values of those of the trials that are finished, by identity; None for one that failed."""
         found: dict[str, dict[str, Any] | None] = {}
-        with self._read() as connection:
+        with self.reading() as connection:
             for ids in _chunks([trial.id for trial in trials]):
                 query = sa.select(TRIAL.c.id, TRIAL.c.status, TRIAL.c.result).where(TRIAL.c.id.in_(ids))
                 for name, status, text in connection.execute(query):
@@ -208,7 +215,7 @@ class Store:
         query = sa.select(TRIAL.c.point, TRIAL.c.seed).where(
             TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
         )
-        with self._read() as connection:
+        with self.reading() as connection:
             return [
                 Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
             ]
@@ -234,7 +241,7 @@ class Store:
         the rows of `schema.TRIAL` that meet all of its conditions (`lab.browsing` makes them).
         """
         names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
-        with self._read() as connection:
+        with self.reading() as connection:
             revision = self._revision(connection, study) if revision is None else revision
             chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
                 TRIAL.c.study == study, TRIAL.c.revision == revision, *where
@@ -261,7 +268,7 @@ class Store:
             latest = connection.scalar(sa.select(sa.func.max(TRIAL.c.revision)).where(TRIAL.c.study == study))
         if latest is None:
             known = sorted({*connection.scalars(sa.select(STUDY.c.name))})
-            raise ValueError(
+            raise Refusal(
                 f"The store {self.url} got the study {study!r}: it holds {', '.join(known) or 'none yet'}. "
                 "Choose one of these, or run the study first."
             )
@@ -278,7 +285,7 @@ class Store:
             .order_by(STUDY.c.name)
         )
         counts: dict[str, dict[str, int]] = {}
-        with self._read() as connection:
+        with self.reading() as connection:
             for name, status, number in connection.execute(query):
                 counts.setdefault(name, {"ok": 0, "failed": 0})
                 if status is not None:
@@ -288,7 +295,7 @@ class Store:
     @patient
     def provenances(self, study: str, revision: int | None = None) -> dict[str, dict[str, Any]]:
         """The facts behind the column `provenance` of a study's frame."""
-        with self._read() as connection:
+        with self.reading() as connection:
             revision = self._revision(connection, study) if revision is None else revision
             used = sa.select(TRIAL.c.provenance).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
             rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(used))).all()
@@ -335,9 +342,40 @@ class Store:
     @patient
     def manifests(self) -> dict[str, dict[str, Any]]:
         """The manifests of all studies, by name."""
-        with self._read() as connection:
+        with self.reading() as connection:
             rows = connection.execute(sa.select(STUDY.c.name, STUDY.c.manifest).order_by(STUDY.c.name)).all()
         return {name: json.loads(text) for name, text in rows}
+
+    @patient
+    def put_selection(self, selection: Selection) -> None:
+        """Keep what was asked for, as asked for last."""
+        row = {"id": selection.id, "study": selection.study, "revision": selection.revision, "asked": time.time()}
+        row["facts"] = json.dumps(selection.facts())
+        with self._write() as connection:
+            connection.execute(database.insert_or_replace(connection, SELECTION).values(row))
+
+    @patient
+    def selections(self, study: str) -> list[Selection]:
+        """What was asked for of the revision of a study that ran last, the latest at the end; or all that is stored."""
+        with self.reading() as connection:
+            revision = self._revision(connection, study)
+            rows = sorted(self._selections(connection), key=operator.itemgetter("asked"))
+        mine = [row for row in rows if (row["study"], row["revision"]) == (study, revision)]
+        found = [Selection.from_facts(study, revision, json.loads(row["facts"])) for row in mine]
+        return found or [self.everything(study)]
+
+    @patient
+    def everything(self, study: str) -> Selection:
+        """All stored trials of the revision of a study that ran last."""
+        with self.reading() as connection:
+            revision = self._revision(connection, study)
+            text = connection.scalar(sa.select(STUDY.c.manifest).where(STUDY.c.name == study))
+        return legacy.everything(study, revision, json.loads(text or "{}"))
+
+    def _selections(self, connection: sa.Connection) -> list[dict[str, Any]]:
+        if self._version < 3:  # opened for reading only
+            return legacy.selections(connection)
+        return [dict(row) for row in connection.execute(sa.select(SELECTION)).mappings()]
 
     def put_verdict(self, claim: str, budget: str, verdict: Mapping[str, Any]) -> None:
         """Store the decision on a claim, with its numbers; earlier ones are kept."""
@@ -352,7 +390,7 @@ class Store:
         Ordered by claim, then from old to new.
         """
         columns = (VERDICT.c.claim, VERDICT.c.budget, VERDICT.c.verdict, VERDICT.c.finished)
-        with self._read() as connection:
+        with self.reading() as connection:
             rows = connection.execute(sa.select(*columns).order_by(VERDICT.c.claim, VERDICT.c.finished)).mappings()
             found = [{**row, "verdict": json.loads(row["verdict"])} for row in rows]
         newest = {item["claim"]: item for item in found}
@@ -360,13 +398,15 @@ class Store:
 
     def copy_to(self, target: "Store") -> None:
         """Copy every result into another store, which keeps what it has; leases stay behind."""
-        with self._read() as source:
+        with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
                 result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table).order_by(table.c.id))
                 for rows in result.mappings().partitions():
                     target._put(table, [dict(row) for row in rows])
             studies = [dict(row) for row in source.execute(sa.select(STUDY)).mappings()]
+            selections = self._selections(source)
         target._put(STUDY, studies)
+        target._put(SELECTION, selections)
 
     @patient
     def _put(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:

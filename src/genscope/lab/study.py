@@ -1,7 +1,5 @@
 """Study, Plan and Trial: what is to be measured, at which points, and how often.
 
-Source: None (house design; nouns after Optuna).
-Departures: None.
 Guarantee: exact; a trial's identity is a hash of what determines its result (study, revision, point, seed).
 """
 
@@ -17,6 +15,7 @@ from typing import Any
 
 from genscope.lab.figure import Figure
 from genscope.lab.threshold import Search
+from genscope.refusal import Refusal
 
 Scalar = bool | int | float | str
 Point = Mapping[str, Scalar]
@@ -38,7 +37,7 @@ def within(**ranges: tuple[float, float | None]) -> Callable[[Point], None]:
 
     >>> within(context_length=(3, None))({"context_length": 2})
     Traceback (most recent call last):
-    ValueError: context_length is at least 3. Choose such a value.
+    genscope.refusal.Refusal: context_length is at least 3. Choose such a value.
     """
     return functools.partial(_check_ranges, ranges)
 
@@ -47,7 +46,7 @@ def _check_ranges(ranges: Mapping[str, tuple[float, float | None]], point: Point
     for axis, (least, most) in ranges.items():
         if axis in point and not (least <= float(point[axis]) <= (math.inf if most is None else most)):
             allowed = f"is at least {least}" if most is None else f"lies between {least} and {most}"
-            raise ValueError(f"{axis} {allowed}. Choose such a value.")
+            raise Refusal(f"{axis} {allowed}. Choose such a value.")
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -72,6 +71,18 @@ class Trial:
         """128 bits of SHA-256 over study, revision, point and seed."""
         text = canonical([self.study, self.revision, dict(self.point), self.seed])
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def trials(study: str, revision: int, point: Point, seeds: Iterable[int]) -> list[Trial]:
+    """The trials of a point with the given seeds, their identities known."""
+    listed = [Trial(study, revision, point, seed) for seed in seeds]
+    # All but the seed is hashed once: a run may list a million trials before it begins.
+    common = hashlib.sha256(f"{canonical([study, revision, dict(point)])[:-1]},".encode())
+    for trial in listed:
+        whole = common.copy()
+        whole.update(f"{trial.seed}]".encode())
+        trial.__dict__["id"] = whole.hexdigest()[:32]
+    return listed
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class Study:
     def plan(self, budget: str) -> Plan:
         """The plan of a budget; `standard` is the study's own points and seeds."""
         if budget not in BUDGETS:
-            raise ValueError(f"{self.name} got {budget=}: budgets are {', '.join(BUDGETS)}. Choose one of them.")
+            raise Refusal(f"{self.name} got {budget=}: budgets are {', '.join(BUDGETS)}. Choose one of them.")
         return self.budgets.get(budget, Plan(self.points, self.seeds, self.search))
 
     def trial_seconds(self, budget: str) -> float | None:
@@ -133,14 +144,7 @@ class Study:
 
     def trials(self, point: Point, seeds: Iterable[int]) -> list[Trial]:
         """The trials of a point with the given seeds, their identities known."""
-        trials = [Trial(self.name, self.revision, point, seed) for seed in seeds]
-        # All but the seed is hashed once: a run may list a million trials before it begins.
-        common = hashlib.sha256(f"{canonical([self.name, self.revision, dict(point)])[:-1]},".encode())
-        for trial in trials:
-            whole = common.copy()
-            whole.update(f"{trial.seed}]".encode())
-            trial.__dict__["id"] = whole.hexdigest()[:32]
-        return trials
+        return trials(self.name, self.revision, point, seeds)
 
     def replace(self, **changes: Any) -> "Study":
         """The study with some fields changed."""

@@ -12,7 +12,6 @@ crosses, as the slope of $\operatorname{logit} p$ there, so that what is known o
 $\lambda$. The posterior is integrated on grids that close in on its bulk.
 
 Source: Aranda-Ordaz (1981) for the family of links; house design for the rest.
-Departures: None.
 Guarantee: estimate; quantiles within a few per cent of the posterior's width, tested against brute force.
 """
 

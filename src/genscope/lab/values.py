@@ -4,8 +4,6 @@ JSON has no NaN. A float that is not finite, or an array that holds one, is stor
 tilde, every number as text: `{"loss": nan}` is `{"~loss":"nan"}`. So ordinary values stay plain JSON, which polars
 parses natively, and no number is ever mistaken for a string.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; every bool, 64-bit integer, double and string, and every array of them, comes back as it was.
 """
 
@@ -17,6 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from genscope.refusal import Refusal
+
 RESERVED = frozenset(
     {"id", "study", "revision", "seed", "status", "error", "seconds", "compile_seconds", "provenance", "finished"}
 )
@@ -27,14 +27,14 @@ def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) ->
     """Refuse names that cannot be columns of a study's data frame."""
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
-            raise ValueError(f"got the name {name!r}: axes and values are named like Python variables. Rename it.")
+            raise Refusal(f"got the name {name!r}: axes and values are named like Python variables. Rename it.")
         if name in RESERVED:
-            raise ValueError(
+            raise Refusal(
                 f"got the name {name!r}: {', '.join(sorted(RESERVED))} are columns of every study's data frame. "
                 "Choose another name."
             )
         if name in taken:
-            raise ValueError(
+            raise Refusal(
                 f"got the name {name!r} for a value of the trial, but it is an axis of the study: a data frame has "
                 "one column of a name. Rename the value."
             )
@@ -47,7 +47,7 @@ def plain(values: Any) -> dict[str, Any]:
     null in the data frame.
     """
     if not isinstance(values, Mapping):
-        raise TypeError(
+        raise Refusal(
             f"a trial returned {type(values).__name__}: it returns a dictionary of named scalars and arrays. "
             'Return one, such as {"accuracy": accuracy}.'
         )
@@ -62,12 +62,12 @@ def _plain(name: str, value: Any) -> Any:
         return value
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise TypeError(
+        raise Refusal(
             f"a trial returned {name} of type {type(value).__name__} ({array.dtype}): values are Booleans, integers "
             "and floats of at most 64 bits, arrays of these, strings, and None. Convert it, or leave it out."
         )
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-        raise ValueError(f"a trial returned {name} with the integer {array.max()}: integers stay below 2^63. Scale it.")
+        raise Refusal(f"a trial returned {name} with the integer {array.max()}: integers stay below 2^63. Scale it.")
     return array.tolist()
 
 

@@ -1,9 +1,7 @@
 """A process that computes what it is told to, one trial at a time: `python -m genscope.lab.worker`.
 
-It reads lines of JSON, first how it is to be set up and then orders, and writes the answers of its desk as lines.
+It reads lines of JSON, first how it is to be set up and then orders, and writes the answers as lines.
 
-Source: product.md, Section 7.
-Departures: None.
 Guarantee: it ends with the process that started it, however that ends.
 """
 
@@ -24,19 +22,18 @@ def main() -> None:
     os.dup2(2, 1)  # what a study prints goes to standard error
     setup = json.loads(sys.stdin.readline())
     if setup["core"] is not None:
-        os.sched_setaffinity(0, {setup["core"]})  # before JAX counts the cores
+        os.sched_setaffinity(0, {setup["core"]})
     sys.path[:] = setup["path"] or sys.path
     lines: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
-    from genscope.lab import use_compilation_cache, xla
+    from genscope.lab.cache import use_compilation_cache
 
-    xla.one_thread_per_trial()
     use_compilation_cache()
-    from genscope.lab.desk import Desk
+    from genscope.lab.worker_loop import WorkerLoop
 
-    with Desk() as desk:
+    with WorkerLoop() as loop:
         while True:
-            for answer in desk.answers(json.loads(lines.get())):
+            for answer in loop.answers(json.loads(lines.get())):
                 print(json.dumps(answer), file=answers, flush=True)
 
 

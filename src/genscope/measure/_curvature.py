@@ -5,12 +5,12 @@ $$\nabla^2L=\underbrace{\frac1n\sum_iJ_i^\top\nabla^2\ell_i\,J_i}_{\text{Gaussâ€
 +\frac1n\sum_i\sum_o\partial_o\ell_i\,\nabla^2f_o(x_i).$$
 
 Source: lintilhac2026, Section 2.2; Pearlmutter 1994 (products by forward over reverse differentiation).
-Departures: None.
 Guarantee: exact up to rounding. Memory is that of one chunk of examples and of the vectors, whatever the sample size.
 At kinks of ReLU the Hessian is that of the smooth pieces: the mass at the kink is left out.
 """
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -23,14 +23,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree, Shaped
 
 from genscope.compilation import compiled_faster
-from genscope.models.bit_transformer import BitTransformer
+from genscope.models import outputs
 from genscope.precision import float64
+from genscope.refusal import Refusal
 from genscope.tasks import Batch
-
-Loss = Callable[
-    [Array, Array, Array], Array
-]  # predictions, labels, weights -> weighted mean, as in genscope.train.loss
-Predict = Callable[[Any, Array], Array]  # model, inputs -> one prediction for each
+from genscope.train.loss import Loss, weighted_mean
+from genscope.train.objective import Predict
 
 GRADIENT_NUMBERS = 2**24  # of gradients of single examples that are held at a time: 64 MB in float32
 
@@ -46,14 +44,14 @@ class Group(NamedTuple):
 class Curvature:
     """A model at its data: the flat parameters, their groups, and products with matrices of second derivatives."""
 
-    def __init__(self, model: PyTree, batch: Batch, *, loss: Loss, chunk: int, predict: Predict | None):
+    def __init__(self, model: PyTree, batch: Batch, loss: Loss, *, chunk: int, predict: Predict | None):
         """Split the model and cut the examples into chunks."""
         if chunk < 1:
-            raise ValueError(f"got {chunk=}: chunks hold at least one example. Give a positive number.")
+            raise Refusal(f"got {chunk=}: chunks hold at least one example. Give a positive number.")
         parameters, self._rest = eqx.partition(model, eqx.is_inexact_array)
         leaves = jax.tree_util.tree_leaves_with_path(parameters)
         if not leaves or any(jnp.iscomplexobj(leaf) for _, leaf in leaves):
-            raise ValueError(
+            raise Refusal(
                 f"got a {type(model).__name__} with {len(leaves)} arrays of real or complex numbers: sharpness is "
                 "about real parameters, at least one. Give a model whose weights are floating point arrays."
             )
@@ -81,8 +79,9 @@ class Curvature:
         """Rows Hv, with the Hessian H or the Gaussâ€“Newton matrix."""
         linear_map = _gauss_newton_map if gauss_newton else _hessian_map
         with self.precision():
+            function = self._function(forwards=gauss_newton)
             rows = jnp.asarray(vectors, self.parameters.dtype)
-            found = _accumulated(linear_map, self._function(), self.parameters, rows, self._chunks(self._chunk))
+            found = _accumulated(linear_map, function, self.parameters, rows, self._chunks(self._chunk))
             return np.asarray(found, float)
 
     def gauss_newton_diagonal(self) -> np.ndarray:
@@ -107,8 +106,17 @@ class Curvature:
         with self.precision():
             return np.asarray(draw(key, (number, self.size), self.parameters.dtype))
 
-    def _function(self) -> "_Function":
-        return _Function(self._rest, self._unravel, self._loss, self._predict)
+    def _function(self, *, forwards: bool = False) -> "_Function":
+        """The model as a function; one to be differentiated forwards is by example where the fast form cannot be."""
+        function = _Function(self._rest, self._unravel, self._loss, self._predict or outputs)
+        if not forwards or self._predict:
+            return function
+        try:
+            slope: Any = eqx.filter_jit(_slope)
+            slope.lower(function, self.parameters, self._x[:1])
+        except TypeError:  # JAX's, of a form with a gradient of its own
+            return dataclasses.replace(function, predictor=_by_example)
+        return function
 
     def _chunks(self, most: int) -> tuple[Array, Array, Array]:
         """Examples as equal chunks; those that fill up the last have weight 0, and weights sum to 1 over all."""
@@ -122,7 +130,7 @@ class Curvature:
 
     def _check_examples(self) -> None:
         if len(self._x) != len(self._y) or len(self._x) < 1:
-            raise ValueError(
+            raise Refusal(
                 f"got {len(self._x)} inputs and {len(self._y)} labels: there is one label for every input, and at "
                 "least one example. Give x and y of the same length."
             )
@@ -130,7 +138,7 @@ class Curvature:
             lambda parameters, x: self._function().predict(parameters, x), self.parameters, self._x
         ).shape
         if shape != self._y.shape:
-            raise ValueError(
+            raise Refusal(
                 f"got labels of shape {self._y.shape} for predictions of shape {shape}: a label has the shape of a "
                 "prediction. Reshape y, or give a model with that output."
             )
@@ -142,23 +150,28 @@ class _Function(eqx.Module):
     rest: PyTree
     unravel: Callable[[Array], PyTree] = eqx.field(static=True)
     loss: Loss = eqx.field(static=True)
-    predictor: Predict | None = eqx.field(static=True)
+    predictor: Predict = eqx.field(static=True)
 
     def predict(self, parameters: Float[Array, " p"], x: Shaped[Array, "m ..."]) -> Float[Array, "m ..."]:
-        model = eqx.combine(self.unravel(parameters), self.rest)
-        if self.predictor is not None:
-            return self.predictor(model, x)
-        return model.outputs(x) if isinstance(model, BitTransformer) else jax.vmap(model)(x)
+        return self.predictor(eqx.combine(self.unravel(parameters), self.rest), x)
 
     def risk_of(self, predictions: Array, y: Array, weight: Float[Array, " m"]) -> Float[Array, ""]:
         """The part of these examples in the mean loss."""
         flat = predictions.reshape(-1)
         repeated = jnp.repeat(weight, flat.size // weight.size).astype(flat.dtype)
         share = jnp.sum(weight).astype(flat.dtype)
-        return share * self.loss(flat, y.reshape(-1).astype(flat.dtype), repeated)
+        return share * weighted_mean(self.loss(flat, y.reshape(-1)), repeated)
 
     def risk(self, parameters: Float[Array, " p"], x: Array, y: Array, weight: Array) -> Float[Array, ""]:
         return self.risk_of(self.predict(parameters, x), y, weight).astype(parameters.dtype)
+
+
+def _slope(function: _Function, parameters: Float[Array, " p"], x: Array) -> Any:
+    return jax.jvp(lambda theta: function.predict(theta, x), (parameters,), (parameters,))
+
+
+def _by_example(model: Any, x: Shaped[Array, "m ..."]) -> Float[Array, "m ..."]:
+    return jax.vmap(model)(x)
 
 
 def _hessian_map(function: _Function, parameters: Array, x: Array, y: Array, weight: Array) -> Callable[[Array], Array]:

@@ -1,7 +1,6 @@
 """Where the attention of a trained classifier goes: mass on given positions, head by head.
 
 Source: edelman2022, Figure 3 (right).
-Departures: None.
 Guarantee: exact on the given examples.
 """
 

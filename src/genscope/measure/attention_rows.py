@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from genscope.refusal import Refusal
+
 
 class Matching(NamedTuple):
     """Row of each component, None where rows ran out; shares of right columns."""
@@ -39,7 +41,7 @@ def match_rows(
     columns = strengths.shape[1]
     outside = [support for support in supports if not support or not 0 <= min(support) <= max(support) < columns]
     if outside or not all(0 <= row < len(strengths) for row in rows):
-        raise ValueError(
+        raise Refusal(
             f"match_rows got supports {list(supports)} and candidates {rows} for a matrix of shape {strengths.shape}: "
             "supports are non-empty sets of columns, candidates are rows. Correct what lies outside."
         )

@@ -4,7 +4,7 @@ An $\epsilon$-cover of a set is a subset such that every point is within $\epsil
 $N(\epsilon)$ is the size of the smallest one, and cannot rise with $\epsilon$. A packing is a subset whose points are
 pairwise farther than $\epsilon$ apart; $M(2\epsilon)\le N(\epsilon)\le M(\epsilon)$ for the largest.
 
-Source: edelman2022, Definition 2.1 for point sets (lecture notes, Section 2).
+Source: edelman2022, Definition 2.1 for point sets (lecture notes, Section 2.1.1).
 Departures: distances within $10^{-12}$ of $\epsilon$ count as equal to it, since $\sqrt{0.3^2+0.4^2}$ is not 0.5 in
 floating point. The worked example of the lecture notes mixes two point sets (docs/errata.md).
 Guarantee: exact by branch and bound up to 64 points; `greedy_cover` is a cover at most $1+\log n$ times too large.
@@ -14,6 +14,8 @@ import functools
 
 import numpy as np
 from jaxtyping import Float
+
+from genscope.refusal import Refusal
 
 MOST_POINTS = 64
 _SLACK = 1e-12
@@ -93,20 +95,20 @@ def _balls(caller: str, distances: Float[np.ndarray, "n n"], epsilon: float) -> 
         and (matrix == matrix.T).all()
         and not matrix.diagonal().any()
     ):
-        raise ValueError(
+        raise Refusal(
             f"{caller} got distances of shape {matrix.shape}: a matrix of the distances of every two points, finite, "
             "not negative, symmetric, zero on the diagonal. Compute it from the points, for instance with "
             "np.linalg.norm(x[:, None] - x, axis=-1)."
         )
     if not epsilon >= 0:
-        raise ValueError(f"{caller} got {epsilon=}: an accuracy is a number from 0 on. Give such a number.")
+        raise Refusal(f"{caller} got {epsilon=}: an accuracy is a number from 0 on. Give such a number.")
     near = matrix <= epsilon + _SLACK
     return [int("".join("1" if one else "0" for one in row[::-1]), 2) for row in near]
 
 
 def _limit(caller: str, points: int) -> None:
     if points > MOST_POINTS:
-        raise ValueError(
+        raise Refusal(
             f"{caller} got {points} points: the exact search takes at most {MOST_POINTS}. Use greedy_cover, or fewer "
             "points."
         )

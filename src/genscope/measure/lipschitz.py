@@ -7,7 +7,6 @@ $$|f-\hat f|\le\epsilon_w+\|w\|\sum_i\Lambda_i(\epsilon_C+L\|W_C\|\epsilon_V+cL\
 where the errors are measured at the activations of the moved network and norms are those of the true weights.
 
 Source: edelman2022, Lemma 4.3; the inequality behind Theorem 4.7 as proved in `genscope.bounds.layers`.
-Departures: None.
 Guarantee: a ratio is exact up to rounding (float64; the right-hand side is raised by 1e-6, so it is a little too
 small); the worst ratio found is a lower limit of the supremum.
 """
@@ -24,7 +23,8 @@ from jaxtyping import Array, Float, Key, PyTree
 from genscope.models.edelman2022 import Head, project
 from genscope.precision import float64
 from genscope.random import stream
-from genscope.train.fit import ADAM, updated
+from genscope.refusal import Refusal
+from genscope.train import Optimizer, adam
 
 FLOOR = 1e-6  # added to the right-hand side, so that rounding of a tiny one cannot look like a violation
 ROUNDING = 1e-8  # what remains of rounding in a ratio
@@ -115,7 +115,7 @@ def _layer(head: Head, tokens: Float[Array, "n d"]) -> tuple[Float[Array, "n v"]
 
 def _output(head: Head) -> Float[Array, "v d"]:
     if head.w_c is None:
-        raise ValueError("deep_ratio got a head without w_c: layers map tokens to tokens. Give heads with w_c.")
+        raise Refusal("deep_ratio got a head without w_c: layers map tokens to tokens. Give heads with w_c.")
     return head.w_c
 
 
@@ -146,16 +146,16 @@ def search_ratio(
     The same ratio with other options is not compiled again.
     """
     if starts < 1 or steps < 1:
-        raise ValueError(f"search_ratio got {starts=}, {steps=}: each is at least 1. Raise the one that is not.")
+        raise Refusal(f"search_ratio got {starts=}, {steps=}: each is at least 1. Raise the one that is not.")
     with float64():
         cases = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(draw(one) for one in jr.split(key, starts)))
-        drawn, climbed = _climb(ratio, cases, steps, rate, jax.tree.map(jnp.asarray, options))
+        drawn, climbed = _climb(ratio, cases, steps, adam(rate), jax.tree.map(jnp.asarray, options))
         return Worst(float(jnp.max(drawn)), float(jnp.max(climbed)))
 
 
 @eqx.filter_jit
 def _climb(
-    ratio: Callable[..., Float[Array, ""]], cases: PyTree, steps: int, rate: float, options: dict[str, Any]
+    ratio: Callable[..., Float[Array, ""]], cases: PyTree, steps: int, optimizer: Optimizer, options: dict[str, Any]
 ) -> tuple[Float[Array, " starts"], Float[Array, " starts"]]:
     """The ratios of the cases, and the largest on the way up from each."""
     slope = jax.vmap(jax.value_and_grad(lambda case: ratio(case, **options)))
@@ -165,9 +165,9 @@ def _climb(
         values, slopes = slope(cases)
         # A norm has no slope where it is 0; such a start stands still.
         downhill = jax.tree.map(lambda leaf: -jnp.nan_to_num(leaf), slopes)
-        return updated(cases, state, downhill, optimizer=ADAM, rate=jnp.asarray(rate)), values
+        return optimizer.step(cases, state, downhill), values
 
-    _, values = jax.lax.scan(step, (cases, ADAM.init(cases)), length=steps)
+    _, values = jax.lax.scan(step, (cases, optimizer.direction.init(cases)), length=steps)
     return values[0], jnp.max(values, axis=0)
 
 

@@ -1,7 +1,7 @@
 r"""Whether a trained Transformer over tokens does what the construction does: the block of its query-key matrix, and
 the attention that falls on the token that is asked for.
 
-Source: mousavi2025, Figure 2 and Lemma 11.
+Source: mousavi2025, Figure 2 and Lemma 11 (its proof, (A.2)).
 Departures: the picture becomes two numbers, each beside its value for a matrix without structure.
 Guarantee: exact for the block; for the attention, exact on the given prompts.
 """
@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
+
+from genscope.refusal import Refusal
 
 
 class BlockShare(NamedTuple):
@@ -29,7 +31,7 @@ def block_share(query_key: Float[Array, "D D"], *, dim: int, encoding_dim: int, 
     size = query_key.shape[0]
     start = dim + (slot + 1) * encoding_dim
     if start + encoding_dim > size or slot < 0:
-        raise ValueError(
+        raise Refusal(
             f"block_share got a matrix of {size} rows with {dim=}, {encoding_dim=}, {slot=}: a token holds dim "
             "numbers, its own encoding and one for each slot. Give the sizes of the task."
         )

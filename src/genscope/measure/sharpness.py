@@ -20,10 +20,12 @@ from jaxtyping import Array, Key, PyTree
 
 from genscope.estimate import Estimate
 from genscope.measure import _traces
-from genscope.measure._curvature import Curvature, Loss, Predict, groups
+from genscope.measure._curvature import Curvature, groups
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train.loss import squared
+from genscope.train.loss import Loss, squared
+from genscope.train.objective import Predict
 
 METHODS = ("exact", "gauss_newton", "hutchinson", "hutchpp", "xtrace", "xnystrace")
 PROBES, CHUNK, DEPTH = 32, 1024, 20
@@ -60,9 +62,9 @@ class OperatorNorm:
 def hessian_trace(
     model: PyTree,
     batch: Batch,
+    loss: Loss = squared,
     *,
     method: str = "xtrace",
-    loss: Loss = squared,
     probes: int = PROBES,
     key: Key[Array, ""] | None = None,
     masked: bool = False,
@@ -78,14 +80,14 @@ def hessian_trace(
     of `BitTransformer` is known).
     """
     if method not in METHODS:
-        raise ValueError(f"hessian_trace got {method=}: methods are {', '.join(METHODS)}. Choose one of them.")
-    curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
+        raise Refusal(f"hessian_trace got {method=}: methods are {', '.join(METHODS)}. Choose one of them.")
+    curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     if method == "gauss_newton":
         return _certain(curvature, curvature.gauss_newton_diagonal(), 0)
     if method == "exact" or (method in ("hutchpp", "xtrace") and 2 * probes >= curvature.size):
         return _certain(curvature, _diagonal(curvature), curvature.size)
     if key is None or probes < 2:
-        raise ValueError(
+        raise Refusal(
             f"hessian_trace got {probes=} and key={key!r} for method {method}: a standard error takes at least two "
             "random probes. Give more probes and a key, such as jax.random.key(0), or another method."
         )
@@ -98,29 +100,29 @@ def hessian_trace(
 
 
 def gradient_trace(
-    model: PyTree, batch: Batch, *, loss: Loss = squared, chunk: int = CHUNK, predict: Predict | None = None
+    model: PyTree, batch: Batch, loss: Loss = squared, *, chunk: int = CHUNK, predict: Predict | None = None
 ) -> Trace:
     r"""Trace of the Gauss–Newton matrix, $2\,\mathbb E_x\|\nabla_\theta f(x)\|^2$ for the squared loss, without noise.
 
     At zero training loss it is the Hessian's; the two differ by $2\,\mathbb E[(f-y)\operatorname{Tr}\nabla^2f]$.
     """
-    return hessian_trace(model, batch, method="gauss_newton", loss=loss, chunk=chunk, predict=predict)
+    return hessian_trace(model, batch, loss, method="gauss_newton", chunk=chunk, predict=predict)
 
 
 def operator_norm(
     model: PyTree,
     batch: Batch,
+    loss: Loss = squared,
     *,
     key: Key[Array, ""],
     depth: int = DEPTH,
-    loss: Loss = squared,
     chunk: int = CHUNK,
     predict: Predict | None = None,
 ) -> OperatorNorm:
     """The largest eigenvalue of the Hessian in absolute value, by `depth` steps of Lanczos."""
     if depth < 1:
-        raise ValueError(f"operator_norm got {depth=}: Lanczos takes at least one step. Give a positive number.")
-    curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
+        raise Refusal(f"operator_norm got {depth=}: Lanczos takes at least one step. Give a positive number.")
+    curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     start = curvature.draw(stream(key, "start"), 1)[0]
     values, residuals = _traces.lanczos(curvature.products, start, depth)
     largest = int(np.argmax(np.abs(values)))
@@ -132,11 +134,11 @@ def operator_norm(
 def smoothed_sharpness(
     model: PyTree,
     batch: Batch,
+    loss: Loss = squared,
     *,
     sigma: float,
     key: Key[Array, ""],
     pairs: int = PROBES,
-    loss: Loss = squared,
     chunk: int = CHUNK,
     predict: Predict | None = None,
 ) -> Estimate:
@@ -146,11 +148,11 @@ def smoothed_sharpness(
     is smooth.
     """
     if not (0 < sigma < np.inf) or pairs < 2:
-        raise ValueError(
+        raise Refusal(
             f"smoothed_sharpness got {sigma=} and {pairs=}: a positive standard deviation, and at least two pairs for "
             "a standard error. Correct the one that is not."
         )
-    curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
+    curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     rows = curvature.draw(stream(key, "noise"), pairs)
     here = curvature.losses(np.zeros((1, curvature.size)))
     there, back = curvature.losses(rows, sigma), curvature.losses(rows, -sigma)
@@ -158,10 +160,10 @@ def smoothed_sharpness(
 
 
 def mean_loss(
-    model: PyTree, batch: Batch, *, loss: Loss = squared, chunk: int = CHUNK, predict: Predict | None = None
+    model: PyTree, batch: Batch, loss: Loss = squared, *, chunk: int = CHUNK, predict: Predict | None = None
 ) -> float:
     """The mean loss whose curvature is measured."""
-    curvature = Curvature(model, batch, loss=loss, chunk=chunk, predict=predict)
+    curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     return float(curvature.losses(np.zeros((1, curvature.size)))[0])
 
 
@@ -200,7 +202,7 @@ def _masked(curvature: Curvature, method: str, key: Array, probes: int) -> Trace
 
 def _nystrom(curvature: Curvature, key: Array, probes: int) -> Trace:
     if probes >= curvature.size:
-        raise ValueError(
+        raise Refusal(
             f"hessian_trace got {probes=} for {curvature.size} parameters: xnystrace takes fewer probes than that. "
             "Use method='gauss_newton', which is exact."
         )

@@ -1,7 +1,6 @@
 r"""Initial weights of the trained networks of token regression, also of networks padded with units that do nothing.
 
 Source: mousavi2025, public code (PyTorch's default laws).
-Departures: None.
 Guarantee: exact; unused inputs and units have weight 0 on both sides, so that they contribute nothing to a prediction,
 have no gradient, and stay 0 under AdamW: a padded network is the smaller one.
 """

@@ -1,16 +1,14 @@
-"""The trained one-layer Transformer classifier over bits, plainly and by its exact shortcut.
+"""The trained one-layer Transformer classifier over bits.
 
 Source: edelman2022, Section 6 (experiments); minGPT's block: learned token and position embeddings, a CLS token that
 is also a key, pre-layer-norm, multi-head attention, GELU MLP of width 4d, final norm, linear logit read at CLS.
 Departures: attention has no key bias (softmax does not see it); no dropout (the shortcut cannot express dropout of
 attention or embeddings, and it made no difference).
-Guarantee: exact; `logits` equals `jax.vmap(model)` in value and gradient up to rounding, whatever the weights.
+Guarantee: exact up to rounding. Its fast form for batches is in `bit_classifier_fast`.
 """
 
 import dataclasses
-import functools
 import math
-import operator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -20,9 +18,11 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, Key, Num
 
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 EPSILON = 1e-5  # layer norm
-RANGE = 80.0  # between a head's largest score and the least maximum of an example: e^40 and e^-40 are safe float32
+
+Bits = Num[Array, " T"] | Bool[Array, " T"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,76 +47,9 @@ class Activations(NamedTuple):
     output: Float[Array, ""]  # logit
 
 
-class Table(NamedTuple):
-    """Scores and values of the 2T tokens that exist, and of CLS: the parts of a head are its k values, then its score.
-
-    Tokens are kept in factors, scale · (position + token). Positions come last, which is what vectorises.
-    """
-
-    position: Float[Array, "parts heads T"]
-    token: Float[Array, "parts heads 2"]
-    scale: Float[Array, "2 T"]
-    cls: Float[Array, "parts heads"]
-
-    def columns(self) -> Float[Array, "parts heads 2 T"]:
-        """The tokens multiplied out."""
-        return self.scale[None, None] * (self.position[:, :, None] + self.token[..., None])
-
-    @property
-    def scores(self) -> Float[Array, "2 T heads"]:
-        """Scores of the tokens."""
-        return jnp.moveaxis(self.columns()[-1], 0, -1)
-
-    @property
-    def cls_scores(self) -> Float[Array, " heads"]:
-        """Scores of CLS."""
-        return self.cls[-1]
-
-    def limits(self) -> tuple[Float[Array, " heads"], Float[Array, " heads"]]:
-        """Per head, the largest score of all, and one that the largest score of every example reaches.
-
-        Every example holds one of the two tokens of each position, and CLS.
-        """
-        zero, one = jnp.unstack(self.columns()[-1], axis=1)
-        top, floor = jnp.max(jnp.maximum(zero, one), axis=1), jnp.max(jnp.minimum(zero, one), axis=1)
-        return jnp.maximum(top, self.cls_scores), jnp.maximum(floor, self.cls_scores)
-
-    def narrow(self) -> Bool[Array, ""]:
-        """Whether float32 holds the exponentials of all examples relative to one reference per head."""
-        top, floor = self.limits()
-        return jnp.all(top - floor < RANGE)
-
-    def rows(self) -> "Rows":
-        """What each token (and CLS) adds, relative to the middle of the limits."""
-        top, floor = self.limits()
-        reference = (top + floor)[:, None, None] / 2
-
-        def row(columns: Float[Array, "parts heads b t"]) -> Float[Array, "parts heads b t"]:
-            weights = jnp.exp(columns[-1] - reference)[None]
-            return jnp.concatenate([weights * columns[:-1], weights])
-
-        return Rows(row(self.columns()), row(self.cls[..., None, None])[..., 0, 0])
-
-
-class Rows(NamedTuple):
-    """Numerators and, as the last part, denominator that tokens and CLS add to each head."""
-
-    tokens: Float[Array, "parts heads 2 T"]
-    cls: Float[Array, "parts heads"]
-
-    def sums(self, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
-        """Of all examples: one product with [1-b, b]."""
-        return self.tokens.reshape(-1, x.shape[1]) @ x.T + self.cls.reshape(-1, 1)
-
-
 def total(x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
     """Sum over the last axis, as a product with ones: XLA adds along a row one by one, but multiplies in vectors."""
     return x @ jnp.ones(x.shape[-1])
-
-
-def added(x: Float[Array, "parts heads n"]) -> Float[Array, "heads n"]:
-    """Sum over a short first axis, term by term: XLA fuses that with its surroundings, but not a reduction."""
-    return functools.reduce(operator.add, jnp.unstack(x))
 
 
 def centre(x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
@@ -128,104 +61,6 @@ def layer_norm(x: Float[Array, " d"], gain: Float[Array, " d"], bias: Float[Arra
     """Centre and scale to unit variance."""
     centred = centre(x)
     return centred * jax.lax.rsqrt(total(centred**2) / x.size + EPSILON) * gain + bias
-
-
-def quotients(sums: Float[Array, "columns m"], heads: int) -> Float[Array, "d m"]:
-    """Attention outputs from summed numerators and denominators."""
-    numerators = sums[:-heads].reshape(-1, heads, sums.shape[1])
-    return (numerators / sums[None, -heads:]).reshape(-1, sums.shape[1])
-
-
-def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
-    """Numerators and denominators of all heads for all examples.
-
-    Good while the table is `narrow`. The cheaper sum_t N_0 + b (N_1 - N_0) cancels and is never used.
-    """
-    return table.rows().sums(x)
-
-
-def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
-    """Attention outputs one example after the other, each with its own maximum: safe for any scores, and slow."""
-    zero, one = jnp.unstack(table.columns(), axis=2)
-
-    @jax.checkpoint  # so that a derivative keeps no weights, m·T·heads of them
-    def outputs(x: Float[Array, " tokens"]) -> Float[Array, " d"]:
-        is_zero, is_one = x.reshape(2, 1, 1, -1)
-        held = jnp.concatenate([is_zero * zero + is_one * one, table.cls[..., None]], axis=-1)
-        return jnp.einsum("ht,kht->kh", jax.nn.softmax(held[-1], axis=-1), held[:-1]).reshape(-1)
-
-    return jax.lax.map(outputs, x).T
-
-
-# The derivative is written out so that a step pays for one of the two forms only: differentiated as it stands, `cond`
-# would save the intermediates of both, m·T·heads numbers several times over. It also passes over the rows less often.
-@jax.custom_vjp
-def mix(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
-    """Attention outputs of all examples, by one product while that is safe."""
-
-    def by_product(table: Table, x: Array) -> Array:
-        return quotients(sum_rows(table, x), table.cls.shape[1])
-
-    return jax.lax.cond(table.narrow(), by_product, mix_by_example, table, x)
-
-
-def _mix_forward(table: Table, x: Array):
-    narrow, rows = table.narrow(), table.rows()
-
-    def by_product(table, rows, x):
-        sums = rows.sums(x)
-        return quotients(sums, table.cls.shape[1]), sums
-
-    def by_example(table, rows, x):
-        return mix_by_example(table, x), jnp.zeros((table.cls.size, len(x)))
-
-    mixed, sums = jax.lax.cond(narrow, by_product, by_example, table, rows, x)
-    return mixed, (table, x, rows, sums, narrow)
-
-
-def _mix_backward(saved, cotangent: Float[Array, "d m"]):
-    table, x, rows, sums, narrow = saved
-
-    def by_product(table, x, rows, sums, cotangent):
-        sums = sums.reshape(*table.cls.shape, -1)
-        to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
-        to_denominators = -added(to_numerators * (sums[:-1] / sums[-1:]))  # no square: it would overflow
-        to_sums = jnp.concatenate([to_numerators, to_denominators[None]])
-        return _to_table(table, rows, (to_sums.reshape(-1, len(x)) @ x).reshape(rows.tokens.shape), total(to_sums))
-
-    def by_example(table, x, rows, sums, cotangent):
-        return jax.vjp(lambda table: mix_by_example(table, x), table)[1](cotangent)[0]
-
-    return jax.lax.cond(narrow, by_product, by_example, table, x, rows, sums, cotangent), None
-
-
-def _to_table(
-    table: Table, rows: Rows, to_tokens: Float[Array, "parts heads 2 T"], to_cls: Float[Array, "parts heads"]
-) -> Table:
-    """Derivative of `Table.rows`: from the rows to the factors of the table, with the reference held fixed.
-
-    Written out, one bit after the other: differentiated by JAX it takes three times as long, in sums that do not fuse.
-    """
-
-    def of_bit(b: int):
-        weights, scale, to_row = rows.tokens[-1, :, b], table.scale[None, b], to_tokens[:, :, b]
-        unscaled = table.position + table.token[:, :, b, None]
-        inner = added(to_row[:-1] * unscaled[:-1])
-        to_scores = weights * (to_row[-1] + scale * inner)
-        to_unscaled = jnp.concatenate([to_row[:-1] * (scale * weights)[None], (scale * to_scores)[None]])
-        return to_unscaled, jnp.sum(weights * inner + to_scores * unscaled[-1], axis=0)
-
-    (zero, to_scale_zero), (one, to_scale_one) = of_bit(0), of_bit(1)
-    to_cls_scores = jnp.sum(to_cls * rows.cls, axis=0)  # the weight is a factor of every part
-    return Table(
-        zero + one,
-        jnp.stack([total(zero), total(one)], axis=-1),
-        jnp.stack([to_scale_zero, to_scale_one]),
-        jnp.concatenate([to_cls[:-1] * rows.cls[-1:], to_cls_scores[None]]),
-    )
-
-
-mix.defvjp(_mix_forward, _mix_backward)
 
 
 class BitClassifier(eqx.Module):
@@ -265,9 +100,9 @@ class BitClassifier(eqx.Module):
         key: Key[Array, ""],
     ):
         if context_length < 1:
-            raise ValueError(f"BitClassifier got {context_length=}: it reads at least one bit. Give 1 or more.")
+            raise Refusal(f"BitClassifier got {context_length=}: it reads at least one bit. Give 1 or more.")
         if dim < 1 or heads < 1 or dim % heads:
-            raise ValueError(
+            raise Refusal(
                 f"BitClassifier got {dim=} with {heads=}: every head takes an equal share of the width. "
                 f"Choose a width that is a multiple of the number of heads."
             )
@@ -294,65 +129,34 @@ class BitClassifier(eqx.Module):
         self.b_logit = jnp.zeros(())
         self.heads = heads
 
-    def _query(self) -> Float[Array, "heads k"]:
+    def query(self) -> Float[Array, "heads k"]:
+        """Of CLS, head by head, divided by the root of its length."""
         query = layer_norm(self.cls, self.gain_attention, self.bias_attention) @ self.w_query + self.b_query
         return query.reshape(self.heads, -1) / jnp.sqrt(query.size / self.heads)
 
-    def _read_out(self, attended: Float[Array, " d"]) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    def read_out(self, attended: Float[Array, " d"]) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         """From the attention output to the residual stream at CLS and the logit."""
         residual = self.cls + attended + self.b_output
         hidden = jax.nn.gelu(layer_norm(residual, self.gain_mlp, self.bias_mlp) @ self.w_up + self.b_up)
         final = layer_norm(residual + hidden @ self.w_down + self.b_down, self.gain_final, self.bias_final)
         return residual, final @ self.w_logit + self.b_logit
 
-    def activations(self, x: Num[Array, " T"] | Bool[Array, " T"]) -> Activations:
+    def activations(self, x: Bits) -> Activations:
         """The plain form: every token of the example is embedded, normed and projected."""
         tokens = jnp.concatenate([self.token[x.astype(int)] + self.position, self.cls[None]])
         normed = jax.vmap(lambda token: layer_norm(token, self.gain_attention, self.bias_attention))(tokens)
         keys = (normed @ self.w_key).reshape(len(tokens), self.heads, -1)
         values = (normed @ self.w_value + self.b_value[None]).reshape(len(tokens), self.heads, -1)
-        attention = jax.nn.softmax(jnp.einsum("hk,thk->ht", self._query(), keys), axis=-1)
-        residual, logit = self._read_out(jnp.einsum("ht,thk->hk", attention, values).reshape(-1) @ self.w_output)
+        attention = jax.nn.softmax(jnp.einsum("hk,thk->ht", self.query(), keys), axis=-1)
+        residual, logit = self.read_out(jnp.einsum("ht,thk->hk", attention, values).reshape(-1) @ self.w_output)
         return Activations(attention, residual, logit)
 
-    def __call__(self, x: Num[Array, " T"] | Bool[Array, " T"]) -> Float[Array, ""]:
+    def __call__(self, x: Bits) -> Float[Array, ""]:
         """Logit of one example."""
         return self.activations(x).output
 
-    def table(self) -> Table:
-        r"""Scores and values of all tokens that can occur, up to what softmax cannot see.
+    def outputs(self, x: Num[Array, "m T"] | Bool[Array, "m T"]) -> Float[Array, " m"]:
+        """Logits of a batch, by the exact shortcut."""
+        from genscope.models.bit_classifier_fast import outputs
 
-        The norm of $x = P_t + E_\beta$ is affine after division by its deviation, so the maps act on $P$ and $E$ apart:
-        $\mathrm{LN}(x)W = (\bar P_t W + \bar E_\beta W)/\sigma_{t\beta}$ with bars for centring. The query is folded
-        into the key map (d × heads), and the norm's bias shifts all scores alike and all values alike.
-        """
-        dim, heads = self.cls.size, self.heads
-        fold = jnp.einsum("dhk,hk->hd", self.w_key.reshape(dim, heads, -1), self._query())
-        values = self.w_value.reshape(dim, heads, -1).transpose(2, 1, 0)
-        maps = self.gain_attention[None, None] * jnp.concatenate([values, fold[None]])
-        position, token, cls = centre(self.position), centre(self.token), centre(self.cls)
-        squares = total(position**2)[None] + 2 * token @ position.T + total(token**2)[:, None]
-        return Table(
-            jnp.einsum("khd,td->kht", maps, position),
-            jnp.einsum("khd,bd->khb", maps, token),
-            jax.lax.rsqrt(squares / dim + EPSILON),
-            maps @ cls * jax.lax.rsqrt(total(cls**2) / dim + EPSILON),
-        )
-
-    def logits(self, x: Float[Array, "m tokens"]) -> Float[Array, " m"]:
-        """Logits of many examples by the shortcut; `x` is `indicators(bits)`."""
-        shift = self.bias_attention @ self.w_value + self.b_value  # the same for all tokens, and weights sum to 1
-        mixed = mix(self.table(), x) + _heads_last(shift, self.heads)[:, None]
-        # w_output's rows follow the paper's order, heads first
-        rows = self.w_output.reshape(self.heads, -1, self.cls.size).swapaxes(0, 1).reshape(self.cls.size, -1)
-        return jax.vmap(self._read_out)(mixed.T @ rows)[1]
-
-
-def _heads_last(weights: Float[Array, "*batch d"], heads: int) -> Float[Array, "*batch d"]:
-    """Reorder the last axis from (heads, k) to (k, heads)."""
-    return weights.reshape(*weights.shape[:-1], heads, -1).swapaxes(-1, -2).reshape(weights.shape)
-
-
-def indicators(bits: Bool[Array, "m T"]) -> Float[Array, "m tokens"]:
-    """[1-b, b]: which of the 2T tokens each example holds."""
-    return jnp.concatenate([~bits, bits], axis=1).astype(jnp.float32)
+        return outputs(self, x)

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Key, Shaped
 
 from genscope.models.encoding import AbstractEncoding
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 Elementwise = Callable[[Array], Array]
 
@@ -35,7 +36,7 @@ def project(x: Float[Array, "*rows d"]) -> Float[Array, "*rows d"]:
 def _gaussian(key: Key[Array, ""], rows: int, columns: int) -> Float[Array, "rows columns"]:
     """Weights of variance 1 / rows, so that a unit vector keeps its length; a flat draw compiles faster."""
     if rows < 1 or columns < 1:
-        raise ValueError(
+        raise Refusal(
             f"draw got weights of {rows} x {columns}: every dimension is at least 1. Raise the one that is not."
         )
     return jr.normal(key, (rows * columns,)).reshape(rows, columns) / math.sqrt(rows)
@@ -71,7 +72,7 @@ class Head(eqx.Module):
         c = None if self.w_c is None else self.w_c.shape
         agree = len(q) == len(v) == 2 and q == k and q[0] == v[0] and (c is None or (len(c) == 2 and c[0] == v[1]))
         if not agree:
-            raise ValueError(
+            raise Refusal(
                 f"Head got weights of shapes w_q {q}, w_k {k}, w_v {v}, w_c {c}: w_q and w_k are [d, k], w_v is "
                 f"[d, v], w_c is [v, e] or None. Make the dimensions of the same letter equal."
             )
@@ -130,7 +131,7 @@ class Heads(eqx.Module):
     def __check_init__(self):
         sizes = [(head.dim, head.output_dim) for head in self.heads]
         if len(set(sizes)) != 1:
-            raise ValueError(
+            raise Refusal(
                 f"Heads got (token, output) dimensions {sizes}: their outputs are added, so there is at least one head "
                 f"and all dimensions are equal. Give heads of one shape."
             )
@@ -190,7 +191,7 @@ def _sum_heads(parts: Sequence[HeadActivations]) -> HeadsActivations:
 
 def _check_tokens(tokens: Array, dim: int) -> None:
     if tokens.ndim != 2 or tokens.shape[0] < 1 or tokens.shape[1] != dim:
-        raise ValueError(
+        raise Refusal(
             f"attention got tokens of shape {tokens.shape}: it reads at least one token of dimension {dim}, as "
             f"[n, {dim}]. Give the tokens of one example (vmap over examples), in the dimension of the weights."
         )
@@ -198,7 +199,7 @@ def _check_tokens(tokens: Array, dim: int) -> None:
 
 def _check_vector(name: str, what: str, vector: Array, dim: int) -> None:
     if vector.shape != (dim,):
-        raise ValueError(
+        raise Refusal(
             f"{name} got {what} of shape {vector.shape}: its weights read [{dim}]. Give one vector of that dimension "
             f"(vmap over several)."
         )
@@ -239,7 +240,7 @@ class Readout(eqx.Module):
             for weight, bias, after in zip(weights, biases, following, strict=True)
         )
         if not agree:
-            raise ValueError(
+            raise Refusal(
                 f"Readout got weights {weights}, biases {biases}, w {self.w.shape}: a weight is [inputs, units] and "
                 f"its bias [units] or None, where the units are the inputs of the next layer, and of w after the last. "
                 f"Make the neighbours fit."
@@ -357,7 +358,7 @@ class DeepTransformer(eqx.Module):
         _check_fit("DeepTransformer", self.encoding, [layer.heads for layer in self.layers], self.readout)
         projected = [head.projected for layer in self.layers for head in layer.heads.heads]
         if not all(projected):
-            raise ValueError(
+            raise Refusal(
                 f"DeepTransformer got heads with projected={projected}: the network of Theorem 4.7 projects inside "
                 f"every head. Make each head with projected=True."
             )
@@ -401,7 +402,7 @@ def _check_fit(name: str, encoding: AbstractEncoding, heads: Sequence[Heads], re
     inputs = [*(part.dim for part in heads), readout.dim]
     outputs = [encoding.dim, *(part.output_dim for part in heads)]
     if inputs != outputs:
-        raise ValueError(
+        raise Refusal(
             f"{name} got parts that read dimensions {inputs} of parts that give {outputs} (encoding, heads, read-out): "
             f"each reads what the one before gives. Make the two lists equal."
         )

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Shaped
 
 from genscope.random import biased_bits
+from genscope.refusal import Refusal
 
 
 class Coordinates(eqx.Module):
@@ -28,7 +29,7 @@ class Coordinates(eqx.Module):
 
     def __check_init__(self):
         if not 1 <= self.count <= self.dim:
-            raise ValueError(
+            raise Refusal(
                 f"Coordinates got count={self.count}, dim={self.dim}: a space has no more orthonormal vectors than "
                 f"dimensions, 1 <= count <= dim. Raise dim, or draw random signs, which are nearly orthonormal."
             )
@@ -59,7 +60,7 @@ def sign_vectors(key: Key[Array, ""], *, count: int, dim: int) -> Float[Array, "
     The coherence exceeds $\rho$ with probability at most `count`$^2e^{-d\rho^2/2}$ (Hoeffding and a union bound).
     """
     if count < 1 or dim < 1:
-        raise ValueError(f"sign_vectors got {count=}, {dim=}: both are at least 1. Raise the one that is not.")
+        raise Refusal(f"sign_vectors got {count=}, {dim=}: both are at least 1. Raise the one that is not.")
     return jnp.where(biased_bits(key, (count, dim), 0.5), 1.0, -1.0) / math.sqrt(dim)
 
 
@@ -83,12 +84,12 @@ class AbstractEncoding(eqx.Module):
 
     def __check_init__(self):
         if len(self.vectors.shape) != 2 or self.vectors.shape[0] <= self.specials:
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got vectors of shape {self.vectors.shape}: it takes [rows, d] with "
                 f"{self.specials} rows before those of the T >= 1 positions. Give at least {self.specials + 1} rows."
             )
         if self.trained and isinstance(self.vectors, Coordinates):
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got trained=True with Coordinates, which are not stored: only arrays are "
                 f"trained. Give an array of vectors, or leave trained=False."
             )
@@ -125,7 +126,7 @@ class AbstractEncoding(eqx.Module):
         The product is taken with the vectors, so a vmap over examples takes it once for all of them.
         """
         if bits.shape != (self.context_length,):
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got bits of shape {bits.shape}: it encodes {self.context_length} bits, as "
                 f"[{self.context_length}]. Give one example of that length (vmap over examples)."
             )

@@ -4,8 +4,6 @@ The header's entry `genscope` is JSON that mirrors the model: a module is {"clas
 {"shape": [...], "dtype": ...} with its numbers in the tensor named by its path, an elementwise function
 {"function": name}, a tuple a list, and everything else itself.
 
-Source: None (house design; the format of the tensors is safetensors).
-Departures: None.
 Guarantee: exact; a model comes back bit by bit in its own precision, and a file is complete or not there. Pickles and
 files of other programs are refused.
 """
@@ -39,30 +37,34 @@ from genscope.models import (
     scalar_attention,
 )
 from genscope.precision import float64
+from genscope.refusal import Refusal
 
-# To let files hold a new class, or a new elementwise function, add it here.
+# To let files hold a new class, or a new elementwise function, add it here. A file names it as its definition does.
 CLASSES: Mapping[str, type[eqx.Module]] = {
-    "BitClassifier": bit_classifier.BitClassifier,
-    "BitTransformer": bit_transformer.BitTransformer,
-    "BitLayer": bit_transformer.Layer,
-    "Transformer": edelman2022.Transformer,
-    "DeepTransformer": edelman2022.DeepTransformer,
-    "Layer": edelman2022.Layer,
-    "Heads": edelman2022.Heads,
-    "Head": edelman2022.Head,
-    "Readout": edelman2022.Readout,
-    "Hidden": edelman2022.Hidden,
-    "Positional": encoding.Positional,
-    "Bag": encoding.Bag,
-    "Coordinates": encoding.Coordinates,
-    "ScalarAttention": scalar_attention.ScalarAttention,
-    "TokenTransformer": mousavi2025.Transformer,
-    "TwoLayer": mousavi2025.TwoLayer,
-    "BidirectionalRNN": mousavi2025.BidirectionalRNN,
-    "Affine": mousavi2025.Affine,
-    "FourierTransformer": lintilhac2026.FourierTransformer,
-    "Projection": lintilhac2026.Projection,
-    "ChainTransformer": parity_chain.ChainTransformer,
+    kind.__name__: kind
+    for kind in (
+        bit_classifier.BitClassifier,
+        bit_transformer.BitTransformer,
+        bit_transformer.BitLayer,
+        edelman2022.Transformer,
+        edelman2022.DeepTransformer,
+        edelman2022.Layer,
+        edelman2022.Heads,
+        edelman2022.Head,
+        edelman2022.Readout,
+        edelman2022.Hidden,
+        encoding.Positional,
+        encoding.Bag,
+        encoding.Coordinates,
+        scalar_attention.ScalarAttention,
+        mousavi2025.TokenTransformer,
+        mousavi2025.TwoLayer,
+        mousavi2025.BidirectionalRNN,
+        mousavi2025.Affine,
+        lintilhac2026.FourierTransformer,
+        lintilhac2026.Projection,
+        parity_chain.ChainTransformer,
+    )
 }
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}
 
@@ -93,7 +95,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open(path, "rb") as file:  # that it cannot be opened is the system's message
         start = file.read(9)
     if start.startswith(_PICKLES) and not start.endswith(b"{"):  # the length of a header may begin like a pickle
-        raise ValueError(
+        raise Refusal(
             f"{path} is a pickle or an archive of pickles, which may run code when it is read: model files are "
             "safetensors that genscope wrote. Convert weights where they were made, in PyTorch by safetensors."
             "torch.save_file(model.state_dict(), 'model.safetensors'), and bring your own class as "
@@ -104,12 +106,12 @@ def load(path: str | os.PathLike[str]) -> Any:
             text = (opened.metadata() or {}).get(_ENTRY)
             tensors = {} if text is None else {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except Exception as error:  # whatever the library makes of a broken file
-        raise ValueError(
+        raise Refusal(
             f"{path} is no complete safetensors file ({error}): genscope reads models that it wrote. Write it again, "
             "or fetch it again."
         ) from error
     if text is None:
-        raise ValueError(
+        raise Refusal(
             f"{path} holds tensors, but no entry {_ENTRY!r} that names a class of genscope: another program wrote it. "
             "Bring your own class as package.module:function, or look at its norms with genscope checkpoint."
         )
@@ -119,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         if tensors or not isinstance(model, eqx.Module):
             raise _Unfit(f"tensors that no field names: {', '.join(sorted(tensors)[:5])}")
     except (_Unfit, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(
+        raise Refusal(
             f"{path} does not describe a model of this genscope ({error}): its classes are {', '.join(CLASSES)}. "
             "Read the file with the version that wrote it, or write it again."
         ) from error
@@ -149,7 +151,7 @@ def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
         if type(value) is kind:
             names = [field.name for field in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
             return {"class": name} | {n: _describe(getattr(value, n), f"{path}.{n}", tensors) for n in names}
-    raise TypeError(
+    raise Refusal(
         f"a model file got {path} of type {type(value).__name__}: it holds the classes {', '.join(CLASSES)} and the "
         f"functions {', '.join(FUNCTIONS)}. Add yours to the tables of genscope.models.file."
     )

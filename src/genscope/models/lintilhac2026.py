@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Integer
 
+from genscope.refusal import Refusal
+
 
 class Projection(eqx.Module):
     r"""Random positions $J\in\mathbb R^{N\times d'}$ with entries $N(0,1/d')$; fixed, so known by its seed alone."""
@@ -29,7 +31,7 @@ class Projection(eqx.Module):
 
     def __check_init__(self):
         if self.dim < 1 or self.seed < 0:
-            raise ValueError(
+            raise Refusal(
                 f"Projection got dim={self.dim} and seed={self.seed}: positions have at least one dimension, and seeds "
                 "are not negative. Correct the one that is."
             )
@@ -86,7 +88,7 @@ class FourierTransformer(eqx.Module):
         }
         for name, allowed in shapes.items():
             if (shape := getattr(self, name).shape) not in allowed:
-                raise ValueError(
+                raise Refusal(
                     f"FourierTransformer got {name} of shape {shape} for {self.context_length} bits: it is "
                     f"{' or '.join(map(str, allowed))}. Make the sizes fit."
                 )

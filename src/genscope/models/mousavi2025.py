@@ -1,9 +1,9 @@
 r"""Networks of the theory of token regression: unscaled multi-head attention, and the projected bidirectional RNN.
 
-Source: mousavi2025, Section 2 (Transformer, with full query-key matrices), Appendix A.1 (separate ones) and Appendix B
-(bidirectional RNN with projected states and deep transitions).
+Source: mousavi2025, Section 3 and Appendix A.1 (Transformer, by the product of its query and key matrices), Section 4.1
+and Appendix B.1 (bidirectional RNN with projected states and deep transitions).
 Departures: padded prompts are allowed (`real` marks the tokens that exist), so that lengths share one program; the
-RNN's projection and nets are as in the constraint set of B.2, whose norms are measured and not enforced.
+RNN's projection and nets are as in the constraint set (B.2) of Appendix B.1, whose norms are measured and not enforced.
 Guarantee: exact up to rounding. As in the paper no score is divided by a root, and there is no residual and no
 normalisation. The trained networks of the experiments are in `token_attention`, `token_recurrent`, `token_feedforward`.
 
@@ -19,6 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from genscope.refusal import Refusal
+
 Real = Bool[Array, " N"] | None
 
 
@@ -33,7 +35,7 @@ class TwoLayer(eqx.Module):
     def __check_init__(self):
         w, b, a = self.weight.shape, self.bias.shape, self.outer.shape
         if len(w) != 2 or b != w[:1] or a != w[:1]:
-            raise ValueError(
+            raise Refusal(
                 f"TwoLayer got weight {w}, bias {b}, outer {a}: they are [m, inputs], [m] and [m]. Give every hidden "
                 "unit its row, its bias and its outer weight."
             )
@@ -58,7 +60,7 @@ class TransformerActivations(NamedTuple):
     output: Float[Array, " N"]
 
 
-class Transformer(eqx.Module):
+class TokenTransformer(eqx.Module):
     r"""One layer, H heads: $f^{(h)}_i=\sum_j\mathrm{softmax}_j(\langle z_i,W^{(h)}_{QK}z_j\rangle)z_j$, then $\hat y_i$
     from all heads at i by the head network. The query is on the left.
     """
@@ -69,40 +71,25 @@ class Transformer(eqx.Module):
     def __check_init__(self):
         shape = self.w_qk.shape
         if len(shape) != 3 or shape[1] != shape[2] or self.readout.weight.shape[-1] != shape[0] * shape[1]:
-            raise ValueError(
-                f"Transformer got w_qk {shape} and a head network that reads {self.readout.weight.shape[-1]} numbers: "
-                "w_qk is [H, D, D], and the network reads H * D. Make the sizes fit."
+            raise Refusal(
+                f"TokenTransformer got w_qk {shape} and a head network that reads {self.readout.weight.shape[-1]} "
+                "numbers: w_qk is [H, D, D], and the network reads H * D. Make the sizes fit."
             )
 
     def activations(self, z: Float[Array, "N D"], real: Real = None) -> TransformerActivations:
         """All intermediates for one prompt."""
-        scores = jnp.einsum("id,hde,je->hij", z, self.w_qk, z)
-        return _read(scores, jnp.broadcast_to(z, (len(self.w_qk), *z.shape)), self.readout, real)
+        attention = attend(jnp.einsum("id,hde,je->hij", z, self.w_qk, z), real)
+        mixed = jnp.einsum("hij,hjv->ihv", attention, jnp.broadcast_to(z, (len(self.w_qk), *z.shape)))
+        mixture = mixed.reshape(len(mixed), -1)  # head by head
+        return TransformerActivations(attention, mixture, self.readout.hidden(mixture), self.readout(mixture))
 
     def __call__(self, z: Float[Array, "N D"], real: Real = None) -> Float[Array, " N"]:
         """One prediction for each token."""
         return self.activations(z, real).output
 
-
-class SeparateTransformer(eqx.Module):
-    r"""The same with $W^{(h)}_{QK}=W_Q^{(h)\top}W_K^{(h)}$ in two factors, and values $W_V^{(h)}z_j$ where given."""
-
-    w_q: Float[Array, "H k D"]
-    w_k: Float[Array, "H k D"]
-    readout: TwoLayer
-    w_v: Float[Array, "H v D"] | None = None
-
-    def activations(self, z: Float[Array, "N D"], real: Real = None) -> TransformerActivations:
-        """All intermediates for one prompt."""
-        queries, keys = (jnp.einsum("nd,hkd->hnk", z, w) for w in (self.w_q, self.w_k))
-        values = jnp.broadcast_to(z, (len(self.w_q), *z.shape))
-        if self.w_v is not None:
-            values = jnp.einsum("nd,hvd->hnv", z, self.w_v)
-        return _read(jnp.einsum("hik,hjk->hij", queries, keys), values, self.readout, real)
-
-    def __call__(self, z: Float[Array, "N D"], real: Real = None) -> Float[Array, " N"]:
-        """One prediction for each token."""
-        return self.activations(z, real).output
+    def query_key(self) -> Float[Array, "H D D"]:
+        """The product of query and key matrices of each head: query rows, key columns."""
+        return self.w_qk
 
 
 def attend(scores: Float[Array, "... queries N"], real: Real) -> Float[Array, "... queries N"]:
@@ -110,14 +97,6 @@ def attend(scores: Float[Array, "... queries N"], real: Real) -> Float[Array, ".
     if real is None:
         return jax.nn.softmax(scores, axis=-1)
     return jax.nn.softmax(jnp.where(jnp.broadcast_to(real, scores.shape), scores, -jnp.inf), axis=-1)
-
-
-def _read(scores: Array, values: Array, readout: TwoLayer, real: Real) -> TransformerActivations:
-    attention = attend(scores, real)
-    mixed = jnp.einsum("hij,hjv->ihv", attention, values)
-    mixture = mixed.reshape(len(mixed), -1)  # head by head
-    hidden = readout.hidden(mixture)
-    return TransformerActivations(attention, mixture, hidden, readout(mixture))
 
 
 class Affine(eqx.Module):
@@ -176,7 +155,7 @@ class BidirectionalRNN(eqx.Module):
         reads = {sizes[name][0][1] for name in ("forward", "backward")} if chained else set()
         fits = len(states) == len(reads) == 1 and sizes["output"][0][1] == max(states) + max(reads)
         if not fits or sizes["output"][-1][0] != 1 or not self.radius > 0:
-            raise ValueError(
+            raise Refusal(
                 f"BidirectionalRNN got layers {sizes} and radius {self.radius}: both transitions map (state, token) to "
                 "a state, the output net maps (state, state, token) to one number, each layer reads what the one "
                 "before gives, and the radius is positive. Make the sizes fit."

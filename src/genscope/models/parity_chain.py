@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
+from genscope.refusal import Refusal
+
 Bits = Bool[Array, " positions"] | Num[Array, " positions"]
 Step = Int[Array, ""] | int
 
@@ -55,7 +57,7 @@ class ChainTransformer(eqx.Module):
         """All intermediates of one step, for the bits and the chain so far; what comes later is not looked at."""
         length = self.context_length
         if bits.shape != (2 * length,):
-            raise ValueError(
+            raise Refusal(
                 f"ChainTransformer got bits of shape {bits.shape}: it has 2T = {2 * length} positions, the bits and "
                 "the chain. Fill the part that is not written yet with zeros."
             )

@@ -1,7 +1,6 @@
 r"""Trained feedforward network over a whole prompt: all tokens at once, a prediction at each.
 
-Source: mousavi2025, Section 2.3 and Appendix E: $ND_e$ inputs, Linear($Ndq$), ReLU, Linear(1000), ReLU, Linear(N).
-Departures: None.
+Source: mousavi2025, Appendix E: Linear($Ndq$), ReLU, Linear(1000), ReLU, Linear(N), on the $ND_e$ inputs of its code.
 Guarantee: exact up to rounding, padded or not.
 """
 
@@ -13,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.models import _drawing
-from genscope.models.mousavi2025 import Affine
+from genscope.models.mousavi2025 import Affine, relu_net
+from genscope.refusal import Refusal
 
 
 class TokenFeedForward(eqx.Module):
@@ -40,7 +40,7 @@ class TokenFeedForward(eqx.Module):
         first layer that are not padding; give all three or none.
         """
         if min(context_length, dim, first, second) < 1:
-            raise ValueError(
+            raise Refusal(
                 f"TokenFeedForward.draw got {context_length=}, {dim=}, {first=}, {second=}: each counts something. "
                 "Give at least 1."
             )
@@ -55,17 +55,17 @@ class TokenFeedForward(eqx.Module):
             layers.append(Affine(weight, _drawing.only(bound * drawn[f"b{i}"], gives, 0)))
         return cls(tuple(layers))
 
-    def batch(self, z: Float[Array, "B N D"], real: Bool[Array, " N"] | None = None) -> Float[Array, "B N"]:
+    def __call__(self, z: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """Predictions for one prompt."""
+        return relu_net(self.layers, z.reshape(-1))
+
+    def outputs(self, z: Float[Array, "B N D"], real: Bool[Array, " N"] | None = None) -> Float[Array, "B N"]:
         """Predictions for a batch of prompts; of a padded one, those at the padding mean nothing."""
         del real  # padded rows are zeros
         x = z.reshape(len(z), -1)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(_affine(layer, x))
         return _affine(self.layers[-1], x)
-
-    def __call__(self, z: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """Predictions for one prompt."""
-        return self.batch(z[None])[0]
 
 
 def _affine(layer: Affine, x: Float[Array, "B inputs"]) -> Float[Array, "B outputs"]:

@@ -1,17 +1,14 @@
 r"""Trained bidirectional recurrent networks: simple RNN, GRU and LSTM over tokens, with a prediction at each.
 
-Source: mousavi2025, Section 5 and Appendix E; the public code trains the GRU, the text names the simple RNN.
+Source: mousavi2025, Appendix E; the public code trains the GRU, the text names the simple RNN.
 Departures: where the states exclude the current token (the theory's form), the output net is a two-layer one.
-Guarantee: exact up to rounding, value and gradient. The gradient is our own: JAX would add up the gradient of the
-recurrent matrix step by step, which costs as much memory traffic as the products themselves; here all steps' shares
-are one product. Gates are ordered and applied as in the public code: reset gate after the recurrent product.
+Guarantee: exact up to rounding. Gates are ordered and applied as in the public code: reset gate after the recurrent
+product. The fast form for batches, with a gradient of its own, is in `token_recurrent_fast`.
 
 Shapes: B prompts of N tokens of dimension D, s state, g = gates * s.
 """
 
-import functools
 import math
-import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,54 +20,39 @@ from jaxtyping import Array, Float, Key
 from genscope.models import _drawing
 from genscope.models.mousavi2025 import TwoLayer
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 Parts = tuple[
     Array, ...
 ]  # one array for each gate, or for each part of the carry: the state h, and the LSTM's memory c
 
 
-class _Cell(NamedTuple):
-    """One step on gates $a=W_iz+b_i$ of the token and $u=W_hh+b_h$ of the state, and its gradient.
+class Cell(NamedTuple):
+    """One step on gates $a=W_iz+b_i$ of the token and $u=W_hh+b_h$ of the state.
 
-    `forward(a, u, carry)` gives the new carry and what `backward(kept, carry, toward_new)` needs to give the gradients
-    with respect to a, u and the carry.
+    `step(a, u, carry)` gives the new carry, and values on the way to it, of which gradients are made.
     """
 
     gates: int
     parts: int  # in the carry
-    forward: Callable[[Parts, Parts, Parts], tuple[Parts, Parts]]
-    backward: Callable[[Parts, Parts, Parts], tuple[Parts, Parts, Parts]]
+    step: Callable[[Parts, Parts, Parts], tuple[Parts, Parts]]
 
 
-def _rnn_forward(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
+def _rnn(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
     r"""$h'=\sigma(a+u)$."""
     del carry
     new = jax.nn.relu(a[0] + u[0])
     return (new,), (new,)
 
 
-def _rnn_backward(kept: Parts, carry: Parts, toward: Parts) -> tuple[Parts, Parts, Parts]:
-    into = (jnp.where(kept[0] > 0, toward[0], 0),)
-    return into, into, (jnp.zeros_like(carry[0]),)
-
-
-def _gru_forward(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
+def _gru(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
     r"""$h'=(1-\zeta)n+\zeta h$, $n=\tanh(a_n+r\odot u_n)$."""
     reset, update = jax.nn.sigmoid(a[0] + u[0]), jax.nn.sigmoid(a[1] + u[1])
     new = jnp.tanh(a[2] + reset * u[2])
     return (new + update * (carry[0] - new),), (reset, update, new, u[2])
 
 
-def _gru_backward(kept: Parts, carry: Parts, toward: Parts) -> tuple[Parts, Parts, Parts]:
-    reset, update, new, u_new = kept
-    toward_new = toward[0] * (1 - update) * (1 - new**2)
-    toward_update = toward[0] * (carry[0] - new) * update * (1 - update)
-    toward_reset = toward_new * u_new * reset * (1 - reset)
-    into_a = (toward_reset, toward_update, toward_new)
-    return into_a, (*into_a[:2], toward_new * reset), (toward[0] * update,)
-
-
-def _lstm_forward(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
+def _lstm(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
     r"""$c'=f\odot c+i\odot g$, $h'=o\odot\tanh c'$."""
     admit, forget, show = (jax.nn.sigmoid(a[gate] + u[gate]) for gate in (0, 1, 3))
     new = jnp.tanh(a[2] + u[2])
@@ -79,23 +61,7 @@ def _lstm_forward(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
     return (show * shown, memory), (admit, forget, new, show, shown)
 
 
-def _lstm_backward(kept: Parts, carry: Parts, toward: Parts) -> tuple[Parts, Parts, Parts]:
-    admit, forget, new, show, shown = kept
-    toward_memory = toward[1] + toward[0] * show * (1 - shown**2)
-    into = (
-        toward_memory * new * admit * (1 - admit),
-        toward_memory * carry[1] * forget * (1 - forget),
-        toward_memory * admit * (1 - new**2),
-        toward[0] * shown * show * (1 - show),
-    )
-    return into, into, (jnp.zeros_like(carry[0]), toward_memory * forget)
-
-
-KINDS = {
-    "rnn": _Cell(1, 1, _rnn_forward, _rnn_backward),
-    "gru": _Cell(3, 1, _gru_forward, _gru_backward),
-    "lstm": _Cell(4, 2, _lstm_forward, _lstm_backward),
-}
+KINDS = {"rnn": Cell(1, 1, _rnn), "gru": Cell(3, 1, _gru), "lstm": Cell(4, 2, _lstm)}
 
 
 class Direction(eqx.Module):
@@ -113,61 +79,18 @@ class Direction(eqx.Module):
         shapes = {"w_in": (gates, dim), "b_in": (gates,), "w_state": (gates, units), "b_state": (gates,)}
         return cls(**{name: bound * part for name, part in _drawing.uniforms(key, **shapes).items()})
 
-    def states(self, kind: str, z: Float[Array, "N B D"], *, reverse: bool) -> Float[Array, "N B s"]:
-        """States after each token."""
-        return unroll(kind, reverse, self, z)
+    def states(self, kind: str, z: Float[Array, "N D"], *, reverse: bool) -> Float[Array, "N s"]:
+        """States after each token, from zero."""
+        cell = KINDS[kind]
 
+        def step(carry: Parts, token: Array) -> tuple[Parts, Array]:
+            a = jnp.split(self.w_in @ token + self.b_in, cell.gates)
+            u = jnp.split(self.w_state @ carry[0] + self.b_state, cell.gates)
+            new, _ = cell.step(tuple(a), tuple(u), carry)
+            return new, new[0]
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def unroll(kind: str, reverse: bool, weights: Direction, z: Float[Array, "N B D"]) -> Float[Array, "N B s"]:
-    """States after each token, from zero."""
-    return _unroll_forward(kind, reverse, weights, z)[0]
-
-
-def _unroll_forward(kind: str, reverse: bool, weights: Direction, z: Array):
-    cell = KINDS[kind]
-
-    def gates(matrix: Array, bias: Array, x: Array) -> Parts:
-        image = x @ matrix.T
-        return tuple(jnp.split(image + jnp.broadcast_to(bias, image.shape), cell.gates, axis=-1))
-
-    def step(carry, z):
-        # The tokens' share here, not for all steps at once: that would leave the caches, and the memory be new to us.
-        a = gates(weights.w_in, weights.b_in, z)
-        new, kept = cell.forward(a, gates(weights.w_state, weights.b_state, carry[0]), carry)
-        return new, (new[0], kept, carry)
-
-    start = (jnp.zeros((z.shape[1], weights.w_state.shape[1]), z.dtype),) * cell.parts
-    _, (states, kept, before) = jax.lax.scan(step, start, z, reverse=reverse)
-    return states, (kept, before, weights, z)
-
-
-def _unroll_backward(kind: str, reverse: bool, saved, toward: Array):
-    kept, before, weights, z = saved
-    cell = KINDS[kind]
-
-    def back(parts: Parts, matrix: Array) -> Array:
-        images = (part @ block for part, block in zip(parts, jnp.split(matrix, cell.gates), strict=True))
-        return functools.reduce(operator.add, images)
-
-    def step(toward_after, now):
-        kept, carry, toward = now
-        into_a, into_u, into_carry = cell.backward(kept, carry, (toward_after[0] + toward, *toward_after[1:]))
-        return (into_carry[0] + back(into_u, weights.w_state), *into_carry[1:]), (into_a, into_u)
-
-    end = tuple(jnp.zeros_like(part[0]) for part in before)
-    _, (into_a, into_u) = jax.lax.scan(step, end, (kept, before, toward), reverse=not reverse)
-
-    def share(parts: Parts, read: Array) -> tuple[Array, Array]:
-        """Gradients of matrix and bias: all steps in one product per gate."""
-        rows = read.reshape(-1, read.shape[2])
-        columns = [part.reshape(len(rows), -1) for part in parts]
-        return jnp.concatenate([c.T @ rows for c in columns]), jnp.concatenate([jnp.sum(c, axis=0) for c in columns])
-
-    return Direction(*share(into_a, z), *share(into_u, before[0])), back(into_a, weights.w_in)
-
-
-unroll.defvjp(_unroll_forward, _unroll_backward)
+        start = (jnp.zeros(self.w_state.shape[1], z.dtype),) * cell.parts
+        return jax.lax.scan(step, start, z, reverse=reverse)[1]
 
 
 class TokenRecurrent(eqx.Module):
@@ -198,7 +121,7 @@ class TokenRecurrent(eqx.Module):
     ) -> "TokenRecurrent":
         """Weights of the public code's laws; `hidden` is the width of the two-layer read-out."""
         if kind not in KINDS or min(dim, units, hidden) < 1:
-            raise ValueError(
+            raise Refusal(
                 f"TokenRecurrent.draw got {kind=}, {dim=}, {units=}, {hidden=}: kinds are {', '.join(KINDS)} and sizes "
                 "are at least 1. Choose among these."
             )
@@ -215,20 +138,27 @@ class TokenRecurrent(eqx.Module):
         offset = bound * drawn["offset"] if output_bias else None
         return cls(forward, backward, bound * drawn["readout"], offset, kind, include_token)
 
-    def batch(self, z: Float[Array, "B N D"], real: None = None) -> Float[Array, "B N"]:
-        """Predictions for a batch of prompts, all of whose tokens are real."""
-        del real
-        time_first = z.swapaxes(0, 1)
-        before = self.forward.states(self.kind, time_first, reverse=False)
-        after = self.backward.states(self.kind, time_first, reverse=True)
+    def __call__(self, z: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """Predictions for one prompt."""
+        before = self.forward.states(self.kind, z, reverse=False)
+        after = self.backward.states(self.kind, z, reverse=True)
+        return self.read(before, after, z)
+
+    def read(
+        self, before: Float[Array, "N ... s"], after: Float[Array, "N ... s"], z: Float[Array, "N ... D"]
+    ) -> Float[Array, "N ..."]:
+        """Predictions from the states of both directions after each token, and the tokens."""
         if isinstance(self.readout, TwoLayer):
             nothing = jnp.zeros_like(before[:1])
             before, after = jnp.concatenate([nothing, before[:-1]]), jnp.concatenate([after[1:], nothing])
-            return self.readout(jnp.concatenate([before, after, time_first], axis=2)).swapaxes(0, 1)
+            return self.readout(jnp.concatenate([before, after, z], axis=-1))
         left, right = jnp.split(self.readout, 2)
-        output = (before @ left + after @ right).swapaxes(0, 1)
+        output = before @ left + after @ right
         return output if self.offset is None else output + self.offset
 
-    def __call__(self, z: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """Predictions for one prompt."""
-        return self.batch(z[None])[0]
+    def outputs(self, z: Float[Array, "B N D"], real: None = None) -> Float[Array, "B N"]:
+        """Predictions for a batch of prompts, all of whose tokens are real, by the exact shortcut."""
+        from genscope.models.token_recurrent_fast import outputs
+
+        del real
+        return outputs(self, z)

@@ -1,13 +1,13 @@
 r"""Does a function agree with a sum of Fourier components? Asked at fresh random inputs.
 
-Source: None (Clopper and Pearson 1934 for shares; Maurer and Pontil 2009, Theorem 4, for means).
-Departures: None.
 Guarantee: if no disagreement is seen at m independent inputs, then with confidence $1 - \delta$ at most a share
 $\log(1/\delta)/m$ of all inputs disagree. A sum of w characters that is not zero is non-zero on at least a share $1/w$
 of the inputs, one of degree k on at least $2^{-k}$: a difference of at most $m/\log(1/\delta)$ components, or of degree
-at most its binary logarithm, would have been seen. With a tolerance E, either the mean squared difference is bounded by
-an empirical Bernstein interval, whose range rests on a bound of |f|, or, if no square above E is seen, it is at most E
-on all but such a share of the inputs (`share` is then less than 1).
+at most its binary logarithm, would have been seen. A tolerance E is a share of the function's energy, which is its
+variance: the constant is no part of it, and a function may be multiplied by a number or have one added. Either the mean
+squared difference is bounded by E times the variance, by empirical Bernstein intervals of both whose range rests on a
+bound of |f|, or, if no square above that is seen, it is at most that on all but such a share of the inputs (`share` is
+then less than 1).
 """
 
 import math
@@ -22,7 +22,6 @@ from genscope.probe.oracle import Oracle
 TERMS = 1024  # a difference of so many components is seen with the confidence asked for
 _FIRST = 64  # inputs of the first look: most wrong sums end there
 _LOOK = 1024  # inputs of the first look with a tolerance; each doubles them
-_FEWEST = 16  # with fewer inputs nothing is said
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,14 @@ class Agreement:
     share: float  # of inputs that may disagree, with the confidence asked for; 1 if a mean was bounded, or nothing
     mean_squared_error: float
     largest_error: float
+    variance: float  # of the function at these inputs
+
+    @property
+    def left_out(self) -> float:
+        """The mean squared error as a share of the function's energy."""
+        if not self.mean_squared_error:
+            return 0.0
+        return self.mean_squared_error / self.variance if self.variance else math.inf
 
     @property
     def terms(self) -> int:
@@ -49,40 +56,49 @@ def agree(
     confidence: float,
     tolerance: float = 0.0,
     bound: float | None = None,
+    other_bound: float | None = None,
 ) -> Agreement:
-    """Compare at fresh inputs; with a tolerance E, whether the mean squared difference is at most E.
+    """Compare at fresh inputs; with a tolerance E, whether the mean squared difference is at most E of the energy.
 
     Without one, inputs near zeros and ones are asked too: they are no sample, and can only show a disagreement.
 
-    `bound` is one of the absolute values of both functions' difference; None takes twice the largest value seen.
+    `bound` is one of |f|, and `other_bound` of what it is compared with; None takes the largest value of f seen.
     """
     if tolerance:
-        return _close(oracle, function, rng, confidence, tolerance, bound)
-    wanted = math.ceil(TERMS * math.log(1 / (1 - confidence)))
-    errors = _errors(oracle, function, rng, min(_FIRST, wanted))
-    right = not (errors > oracle.resolution).any() and _right_at_special_inputs(oracle, function)
+        return _close(oracle, function, rng, confidence, tolerance, bound, other_bound)
+    wanted = inputs_needed(confidence)
+    seen = _compare(oracle, function, rng, min(_FIRST, wanted))
+    right = not (seen[1] > oracle.resolution).any() and _right_at_special_inputs(oracle, function)
     if right:
-        errors = np.append(errors, _errors(oracle, function, rng, max(0, wanted - _FIRST)))
-    if not right or (errors > oracle.resolution).any():
-        return _said(False, errors, 1.0)
-    if len(errors) < _FEWEST:
-        return _said(None, errors, 1.0)
-    return _said(True, errors, min(1.0, math.log(1 / (1 - confidence)) / len(errors)))
+        seen = np.append(seen, _compare(oracle, function, rng, max(0, wanted - _FIRST)), axis=1)
+    if not right or (seen[1] > oracle.resolution).any():
+        return _said(False, seen, 1.0)
+    if seen.shape[1] < wanted:
+        return _said(None, seen, 1.0)
+    return _said(True, seen, math.log(1 / (1 - confidence)) / wanted)
 
 
-def _close(oracle, function, rng, confidence, tolerance, bound) -> Agreement:
-    errors, look, most_left = np.zeros(0), 0, oracle.left // 2  # the other half for those who go on searching
-    while (size := min(max(len(errors), _LOOK), most_left - len(errors))) > 0:
-        errors = np.append(errors, _errors(oracle, function, rng, size))
+def inputs_needed(confidence: float) -> int:
+    r"""$1024\log(1/\delta)$ fresh inputs: fewer could not promise what is promised, and nothing is said of them."""
+    return math.ceil(TERMS * math.log(1 / (1 - confidence)))
+
+
+def _close(oracle, function, rng, confidence, tolerance, bound, other_bound) -> Agreement:
+    seen, look, most_left = np.zeros((2, 0)), 0, oracle.left // 2  # the other half for those who go on searching
+    while (size := min(max(seen.shape[1], _LOOK), most_left - seen.shape[1])) > 0:
+        seen = np.append(seen, _compare(oracle, function, rng, size), axis=1)
         look += 1
-        most = 2 * oracle.scale if bound is None else bound
-        delta = (1 - confidence) / (look * (look + 1)) / 2  # half for the mean, half for the largest
-        low, high = mean_interval(errors**2, most**2, delta)
-        if low > tolerance or high <= tolerance:
-            return _said(high <= tolerance, errors, 1.0)
-        if len(errors) >= TERMS * math.log(1 / delta) and errors.max() ** 2 <= tolerance:
-            return _said(True, errors, math.log(1 / delta) / len(errors))
-    return _said(None, errors, 1.0)
+        most = oracle.scale if bound is None else bound
+        apart = most + (oracle.scale if other_bound is None else other_bound)
+        # A third each for the mean, the variance and the largest.
+        delta = (1 - confidence) / (look * (look + 1)) / 3
+        low, high = mean_interval(seen[1] ** 2, apart**2, delta)
+        least, largest = (tolerance * each for each in variance_interval(seen[0], most, delta))
+        if low > largest or high <= least:
+            return _said(high <= least, seen, 1.0)
+        if seen.shape[1] >= TERMS * math.log(1 / delta) and seen[1].max() <= max(oracle.resolution, math.sqrt(least)):
+            return _said(True, seen, math.log(1 / delta) / seen.shape[1])
+    return _said(None, seen, 1.0)
 
 
 def _right_at_special_inputs(oracle: Oracle, function: Callable) -> bool:
@@ -92,14 +108,29 @@ def _right_at_special_inputs(oracle: Oracle, function: Callable) -> bool:
     return not len(special) or not (np.abs(oracle(special) - function(special)) > oracle.resolution).any()
 
 
-def _errors(oracle: Oracle, function: Callable, rng: np.random.Generator, size: int) -> np.ndarray:
+def _compare(oracle: Oracle, function: Callable, rng: np.random.Generator, size: int) -> np.ndarray:
+    """Values at fresh inputs, and how far the function is from them."""
     x = rng.integers(0, 2, (min(size, max(oracle.left, 0)), oracle.dim), dtype=np.int8).astype(bool)
-    return np.abs(oracle(x) - function(x)) if len(x) else np.zeros(0)
+    if not len(x):
+        return np.zeros((2, 0))
+    values = oracle(x)
+    return np.stack([values, np.abs(values - function(x))])
 
 
-def _said(reached: bool | None, errors: np.ndarray, share: float) -> Agreement:
-    square = float(np.mean(errors**2)) if len(errors) else math.nan
-    return Agreement(reached, len(errors), share, square, float(errors.max(initial=0.0)))
+def _said(reached: bool | None, seen: np.ndarray, share: float) -> Agreement:
+    values, errors = seen
+    square, variance = (float(np.mean(errors**2)), float(np.var(values))) if len(errors) else (math.nan, math.nan)
+    return Agreement(reached, len(errors), share, square, float(errors.max(initial=0.0)), variance)
+
+
+def variance_interval(values: np.ndarray, bound: float, delta: float) -> tuple[float, float]:
+    r"""Interval for the variance of independent numbers in [-bound, bound], from half the squared differences of pairs.
+
+    Covers with probability $1 - \delta$; no such variance exceeds the square of the bound.
+    """
+    pairs = values[: len(values) // 2 * 2].reshape(-1, 2)
+    low, high = mean_interval((pairs[:, 0] - pairs[:, 1]) ** 2 / 2, 2 * bound**2, delta)
+    return low, min(high, bound**2)
 
 
 def mean_interval(samples: np.ndarray, most: float, delta: float) -> tuple[float, float]:

@@ -5,26 +5,35 @@ $D = 2^{-q} \sum_{y \in \{0,1\}^q} (-1)^{|y|} f(z \oplus \bigoplus_b y_b 1_{B_b}
 survives iff every block holds an odd number of bits of S: D = 0 for degree at most k, and
 $\mathbb E D^2 = \sum_S \hat f(S)^2 \pi_q(|S|)$ with $\pi_q$ = `survival`, at least $q!/(q+1)^q$ for $|S| \ge q$.
 
-Source: lintilhac2026, Appendix H; sharpness.md, Section 5.1.
+Source: lintilhac2026, Appendix H.
 Departures: the paper cites a test of the degree over the field of two elements (Alon et al. 2003), by which every
-parity is linear. Without dead bits only the S with |S| of the parity of q would be seen.
-Guarantee: a level at or above the degree is always accepted by `degree_at_most` (rounding aside). A lower one is with
-probability at most 1 - confidence: of coefficients in general position (`sparsity_bound` None), or of any function
-with at most `sparsity_bound` components, since w surviving characters are non-zero on at least a share 1/w of all z.
-`degree_within` needs neither, but a bound of |f|, and decides whether the energy above degree k exceeds E.
+parity is linear. Without dead bits only the S with |S| of the parity of q would be seen. One could multiply
+the trials by a bound of the sparsity where coefficients are not in general position; a witness costs far less.
+Guarantee: a level is rejected by a difference that is not zero, which is certain (rounding aside). Differences that
+vanish prove little: surviving characters may cancel at z, as those of an AND do. So the degree that is found is that of
+a witness (`probe.witness`), which with the confidence agrees with the function on all but one input in 1024: it is the
+function's own if that differs from it by at most 1024 components or by a function of degree at most 10, whatever the
+coefficients. Without a witness the answer is that it cannot be told. A caller who knows that the coefficients are in
+general position (`generic`), as drawn ones are, needs none: then a lower level is accepted with probability at most
+1 - confidence. `degree_within` needs neither, but a bound of |f|, and decides whether the energy above degree k exceeds
+the share E.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float64
 
-from genscope.probe.agreement import mean_interval
+from genscope.probe.agreement import mean_interval, variance_interval
 from genscope.probe.oracle import BATCH, Oracle
-from genscope.probe.verdict import Finding, Verdict, check_confidence, sweep
+from genscope.probe.verdict import CANNOT_TELL, CERTAIN, Finding, Verdict, check_confidence, sweep
+from genscope.probe.witness import Witness, find_witness
+from genscope.refusal import Refusal
 
 LARGEST = 16  # levels: a trial takes 2^(k + 1) queries, and there are e^k of them
 _FIRST = 8  # trials of the first look
+_GENERIC = "With the confidence, if the coefficients are in general position."
 
 
 def survival(blocks: int, size: int) -> float:
@@ -38,34 +47,36 @@ def survival(blocks: int, size: int) -> float:
 
 
 def degree_at_most(
-    oracle: Oracle,
-    degree: int,
-    *,
-    rng: np.random.Generator,
-    confidence: float = 0.99,
-    sparsity_bound: int | None = None,
+    oracle: Oracle, degree: int, *, rng: np.random.Generator, confidence: float = 0.99, generic: bool = False
 ) -> Verdict:
-    """Whether the degree is at most `degree`; rejects at the first difference that is not zero."""
+    """Whether the degree is at most `degree`; rejects at the first difference that is not zero.
+
+    `generic` is the caller's word that the coefficients are in general position; otherwise a witness is looked for.
+    """
     _check(degree, confidence)
     if degree >= oracle.dim:
-        return Verdict(True, confidence, 0)
-    trials = trials_needed(degree, confidence=confidence, sparsity_bound=sparsity_bound)
+        return Verdict(True, confidence, 0, CERTAIN)
+    trials = trials_needed(degree, confidence=confidence)
     before, done = oracle.queries, 0
     while done < trials:
         size = min(max(done, _FIRST), trials - done, oracle.left >> (degree + 1))
         if size <= 0:
-            return Verdict(None, confidence, oracle.queries - before)
+            return Verdict(None, confidence, oracle.queries - before, CANNOT_TELL)
         if (np.abs(differences(oracle, degree + 1, size, rng)) > oracle.resolution).any():
-            return Verdict(False, confidence, oracle.queries - before)
+            return Verdict(False, confidence, oracle.queries - before, CERTAIN)
         done += size
-    return Verdict(True, confidence, oracle.queries - before)
+    if generic:
+        return Verdict(True, confidence, oracle.queries - before, _GENERIC)
+    found = find_witness(oracle, rng=rng, confidence=confidence)
+    if not isinstance(found, Witness):
+        return Verdict(None, confidence, oracle.queries - before, CANNOT_TELL)
+    return Verdict(found.tabled.degree <= degree, confidence, oracle.queries - before, found.guarantee)
 
 
-def trials_needed(degree: int, *, confidence: float, sparsity_bound: int | None = None) -> int:
-    r"""$\lceil \log(1/\delta) (q+1)^q/q! \rceil$ trials of $2^q$ queries, times the bound on the sparsity if given."""
+def trials_needed(degree: int, *, confidence: float) -> int:
+    r"""$\lceil \log(1/\delta) (q+1)^q/q! \rceil$ trials of $2^q$ queries."""
     blocks = degree + 1
-    rate = math.factorial(blocks) / (blocks + 1) ** blocks / (sparsity_bound or 1)
-    return math.ceil(math.log(1 / (1 - confidence)) / rate)
+    return math.ceil(math.log(1 / (1 - confidence)) * (blocks + 1) ** blocks / math.factorial(blocks))
 
 
 def degree_within(
@@ -77,27 +88,33 @@ def degree_within(
     rng: np.random.Generator,
     confidence: float = 0.99,
 ) -> Verdict:
-    r"""Whether the energy $W^{>k}$ above the degree is at most `tolerance`, for a function with |f| <= `bound`.
+    r"""Whether $W^{>k}$, the energy above the degree, is at most the share ε = `tolerance` of the variance V.
 
-    Accepts if it is proved that $W^{>k} \le \varepsilon$, rejects if $\mathbb E D^2 > \varepsilon\,q!/(q+1)^q$ is,
-    which proves $W^{>k} > 2^q\varepsilon\,q!/(q+1)^q$; doubles the trials until one of them, or cannot tell.
+    For a function with |f| <= `bound`. Accepts if it is proved that $W^{>k} \le \varepsilon V$, rejects if
+    $\mathbb E D^2 > \varepsilon V\,q!/(q+1)^q$ is, which proves $W^{>k} > 2^q\varepsilon V\,q!/(q+1)^q$; doubles the
+    trials until one of them, or cannot tell.
     """
     _check(degree, confidence)
-    if not (tolerance > 0 and bound > 0):
-        raise ValueError(
-            f"degree_within got {tolerance=} and {bound=}: both are positive. Use degree_at_most for tolerance 0, and "
-            "give a number that |f| never exceeds."
+    if not (0 < tolerance < 1 and bound > 0):
+        raise Refusal(
+            f"degree_within got {tolerance=} and {bound=}: the first is a share between 0 and 1, the second is "
+            "positive. Use degree_at_most for tolerance 0, and give a number that |f| never exceeds."
         )
     blocks = degree + 1
-    threshold = tolerance * survival(blocks, blocks)
-    before, look, squares = oracle.queries, 0, np.zeros(0)
-    while (size := min(max(len(squares), _FIRST), oracle.left >> blocks)) > 0:
+    share = tolerance * survival(blocks, blocks)
+    before, look, squares, values = oracle.queries, 0, np.zeros(0), np.zeros(0)
+    while (size := min(max(len(squares), _FIRST), oracle.left // (2**blocks + 1))) > 0:
         squares = np.append(squares, differences(oracle, blocks, size, rng) ** 2)
+        x = rng.integers(0, 2, (size, oracle.dim), dtype=np.int8).astype(bool)
+        values = np.append(values, oracle(x))
         look += 1
-        low, high = mean_interval(squares, bound**2, (1 - confidence) / (look * (look + 1)))
-        if low > threshold or high <= threshold:
-            return Verdict(high <= threshold, confidence, oracle.queries - before)
-    return Verdict(None, confidence, oracle.queries - before)
+        delta = (1 - confidence) / (look * (look + 1)) / 2  # half for the differences, half for the variance
+        low, high = mean_interval(squares, bound**2, delta)
+        least, largest = (share * each for each in variance_interval(values, bound, delta))
+        if low > largest or high <= least:
+            guarantee = f"With confidence {confidence:g}, if |f| never exceeds {bound:g}."
+            return Verdict(high <= least, confidence, oracle.queries - before, guarantee)
+    return Verdict(None, confidence, oracle.queries - before, CANNOT_TELL)
 
 
 def find_degree(
@@ -106,15 +123,26 @@ def find_degree(
     rng: np.random.Generator,
     max_degree: int = 8,
     confidence: float = 0.99,
-    sparsity_bound: int | None = None,
+    generic: bool = False,
 ) -> Finding:
-    """The first level that `degree_at_most` accepts, from 0 to `max_degree`."""
+    """The degree of a witness; in general position, the first level to `max_degree` that `degree_at_most` accepts.
+
+    Without a witness the degree is None, and not below the levels to `max_degree` that differences reject.
+    """
     _check(max_degree, confidence)
-    return sweep(
-        lambda degree, each: degree_at_most(oracle, degree, rng=rng, confidence=each, sparsity_bound=sparsity_bound),
+    before = oracle.queries
+    found = None if generic else find_witness(oracle, rng=rng, confidence=confidence)
+    if isinstance(found, Witness):
+        degree = found.tabled.degree
+        return Finding(degree, degree, confidence, oracle.queries - before, found.guarantee)
+    swept = sweep(
+        lambda degree, each: degree_at_most(oracle, degree, rng=rng, confidence=each, generic=True),
         range(min(max_degree, oracle.dim) + 1),
         confidence=confidence,
     )
+    if generic:
+        return swept
+    return replace(swept, value=None, queries=oracle.queries - before, guarantee=CANNOT_TELL)
 
 
 def find_degree_within(
@@ -154,7 +182,7 @@ def differences(oracle: Oracle, blocks: int, trials: int, rng: np.random.Generat
 def _check(degree: int, confidence: float) -> None:
     check_confidence(confidence)
     if not 0 <= degree <= LARGEST:
-        raise ValueError(
+        raise Refusal(
             f"got {degree=}: the test of a degree takes about e^k 2^(k+1) queries and serves 0 to {LARGEST}. Recover "
             "the components instead: recover finds them at any degree."
         )

@@ -4,7 +4,7 @@ A node is a pattern U on the first t bits; its weight $\sum_{S: S \cap [t] = U} 
 \chi_U(x \oplus x')]$ is a mean over pairs that share the bits after t. Four bits are added at a time, one sample of
 pairs serves all nodes of a level, and nodes of weight below $\theta^2/2$ are dropped.
 
-Source: Goldreich and Levin 1989; sharpness.md, Section 5.3.
+Source: Goldreich and Levin 1989.
 Departures: weights of all sixteen children of a node come from one small transform.
 Guarantee: the sample makes every weight right to within $\theta^2/4$ with the confidence by Hoeffding's inequality if
 |f| <= `bound`; then every component of absolute value at least θ is found, and nothing below θ/2 is.
@@ -21,6 +21,7 @@ from genscope.fourier.transform import fwht
 from genscope.fourier.walsh import WalshFunction
 from genscope.probe.oracle import BATCH, Oracle
 from genscope.probe.verdict import check_confidence
+from genscope.refusal import Refusal
 
 _STEP = 4  # bits added at a time
 
@@ -50,7 +51,7 @@ def heavy_components(
     """
     check_confidence(confidence)
     if not 0 < threshold <= bound:
-        raise ValueError(
+        raise Refusal(
             f"heavy_components got {threshold=} and {bound=}: no coefficient is larger than |f|. Give a threshold "
             "between 0 and the bound."
         )

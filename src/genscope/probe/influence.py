@@ -1,7 +1,6 @@
 r"""Which bits matter, and how much: $\mathrm{Inf}_i = \frac14 \mathbb E (f(x) - f(x^{\oplus i}))^2$ from pairs.
 
-Source: lintilhac2026, Section 2 (relevant variables); sharpness.md, Section 5.3.
-Departures: None.
+Source: lintilhac2026, Equation (1) (components).
 Guarantee: the mean is unbiased. A bit that is called relevant is (rounding aside). One that is relevant is missed with
 probability at most 1 - confidence, all bits together, if f has at most `sparsity_bound` components: the difference
 along a bit is then non-zero on at least a share 1/sparsity_bound of the inputs.
@@ -15,6 +14,7 @@ from jaxtyping import Float64
 
 from genscope.probe.oracle import Oracle
 from genscope.probe.verdict import check_confidence
+from genscope.refusal import Refusal
 
 SPARSITY_BOUND = 32  # where the caller knows none
 
@@ -40,7 +40,7 @@ def influences(
     """Flip every bit at random inputs; None if the queries do not suffice."""
     check_confidence(confidence)
     if sparsity_bound < 1:
-        raise ValueError(f"influences got {sparsity_bound=}: a function has some component. Give 1 or more.")
+        raise Refusal(f"influences got {sparsity_bound=}: a function has some component. Give 1 or more.")
     needed = flips_needed(oracle.dim, confidence, sparsity_bound)
     if needed > oracle.left:
         return None

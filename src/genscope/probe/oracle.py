@@ -1,7 +1,5 @@
 """Counted access to a function of bits: every question is checked, counted, and asked in batches of bounded size.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; no more than `limit` inputs are ever asked, repetitions and the trial of the form included. What the
 function returns is checked (numbers, finite, one per input) and that it answers alike twice is tested, not proved.
 """
@@ -13,6 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from genscope.fourier import signs
+from genscope.refusal import Refusal
 
 LIMIT = 2**21  # queries, unless the caller says otherwise
 BATCH = 2**14  # inputs of one call
@@ -39,7 +38,7 @@ class Oracle:
         self, function: Callable[..., Any], dim: int, *, limit: int = LIMIT, inputs: Inputs = "integers"
     ) -> None:
         if dim < 1 or limit < 1:
-            raise ValueError(
+            raise Refusal(
                 f"Oracle got {dim=} and {limit=}: a function has at least one bit, and answers at least one query. "
                 "Give positive numbers."
             )
@@ -66,7 +65,7 @@ class Oracle:
     def __call__(self, x: Bits) -> Values:
         """Values at inputs, in order."""
         if len(x) > max(self.left, 0):
-            raise ValueError(
+            raise Refusal(
                 f"the oracle got {len(x)} inputs with {self.queries} of {self.limit} queries spent: it asks no more "
                 "than its limit. Ask fewer, or raise the limit."
             )
@@ -90,7 +89,7 @@ class Oracle:
         apart = np.abs(after - before[order])
         if (apart > self.resolution).any():
             worst = int(apart.argmax())
-            raise ValueError(
+            raise Refusal(
                 f"the function is not deterministic: at {_show(x[order][worst])} it returned "
                 f"{before[order][worst]:.9g}, and {after[worst]:.9g} when asked again in another batch. A function has "
                 "one value at each input: fix its seed, switch off dropout, and let no input see the others of its "
@@ -136,7 +135,7 @@ class Oracle:
                 raise
         if single == ():
             return False
-        raise ValueError(
+        raise Refusal(
             f"the function returned something else than numbers: given a batch of shape {rows.shape}, {said}; {also}. "
             f"It returns one number for an input of shape ({self.dim},), or {len(rows)} for a batch of {len(rows)}. "
             "Drop further axes; of several outputs choose one, such as the difference of two logits."
@@ -152,7 +151,7 @@ class Oracle:
         except Exception:
             return
         if np.shape(answer) == ():
-            raise ValueError(
+            raise Refusal(
                 f"the function raised {type(error).__name__}: {error} on bits, but answers on signs: it seems to "
                 "expect 1 and -1 for the bits 0 and 1. Say inputs='signs' (on the command line, --inputs signs)."
             ) from error
@@ -169,17 +168,17 @@ class Oracle:
         try:
             values = np.asarray(answer)
         except Exception as error:
-            raise ValueError(
+            raise Refusal(
                 f"the function returned {type(answer).__name__}, which NumPy cannot read ({error}): values are "
                 "numbers. Return an array; of a PyTorch tensor, tensor.detach().cpu().numpy()."
             ) from error
         if values.shape != (len(x),):
-            raise ValueError(
+            raise Refusal(
                 f"the function returned an array of shape {values.shape} for {len(x)} inputs: one number per input is "
                 f"shape ({len(x)},), whatever the size of the batch. Correct its shape."
             )
         if values.dtype.kind not in "biuf":
-            raise ValueError(
+            raise Refusal(
                 f"the function returned {values.flat[0]!r} of type {type(values.flat[0]).__name__}: values are real "
                 "numbers or truth values. Map classes or texts to numbers, and choose a part of a complex number."
             )
@@ -188,7 +187,7 @@ class Oracle:
         values = values.astype(np.float64)
         if not np.isfinite(values).all():
             place = int(np.argmin(np.isfinite(values)))
-            raise ValueError(
+            raise Refusal(
                 f"the function returned {values[place]} at {_show(x[place])}: values are finite at every input. "
                 "Look for a division by zero or an overflow there."
             )

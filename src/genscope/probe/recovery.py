@@ -22,13 +22,13 @@ from jaxtyping import Bool, Float64
 
 from genscope.fourier import signs
 from genscope.fourier.walsh import WalshFunction
-from genscope.probe.agreement import Agreement, agree
+from genscope.probe.agreement import Agreement, agree, inputs_needed
 from genscope.probe.oracle import Oracle
 from genscope.probe.restriction import Restriction, add_shifts, bucket_of, draw_matrix, restrict
 
 _FEWEST_ROWS = 3
 _SPARSE = 4  # a spectrum is sparse if at most one bucket in four is occupied
-_RESERVE = 8192  # queries kept for the comparison at fresh inputs, or a quarter of the limit
+_LOOKED = 256  # inputs from which the function's energy is guessed, to tell a component from what may be left out
 _PEELS = 100
 _CLEAR, _ALIKE = 8.0, 6.0  # standard deviations of the noise: a bucket that is read, and two values that are alike
 
@@ -63,11 +63,12 @@ def recover(
     tolerance: float = 0.0,
     bound: float | None = None,
 ) -> Recovery:
-    """Find the components; with a tolerance E, a sum whose mean squared difference from the function is at most E.
+    """Find the components; with a tolerance E, a sum that leaves out at most the share E of the function's energy.
 
-    `bound` is one of |f|, for the interval of the mean squared difference; None takes the largest value seen.
+    `bound` is one of |f|, for the intervals of energies; None takes the largest value seen.
     """
     before = oracle.queries
+    neglected = tolerance * _guessed_energy(oracle, rng) if tolerance else 0.0
     found: Components = {}
     rounds: list[_Round] = []
     at_least, least, looks = 0, _FEWEST_ROWS, 0
@@ -75,19 +76,24 @@ def recover(
 
     def compare() -> Agreement:
         level = 1 - (1 - confidence) / (looks * (looks + 1))  # the sum of 1 / (j (j + 1)) over all looks is 1
-        most = (oracle.scale if bound is None else bound) + sum(map(abs, found.values()))
         return agree(
-            oracle, _as_function(found, oracle.dim), rng=rng, confidence=level, tolerance=tolerance, bound=most
+            oracle,
+            _as_function(found, oracle.dim),
+            rng=rng,
+            confidence=level,
+            tolerance=tolerance,
+            bound=bound,
+            other_bound=sum(map(abs, found.values())),
         )
 
-    while (most := _affordable_rows(oracle)) >= least:
-        restriction, occupied = _scout(oracle, found, least, most, tolerance, rng)
+    while (most := _affordable_rows(oracle, confidence)) >= least:
+        restriction, occupied = _scout(oracle, found, least, most, neglected, rng)
         rows = len(restriction.matrix)
         dense = occupied > 2**rows / _SPARSE
         if not found:
             at_least = max(at_least, restriction.counted(oracle.resolution))
         if occupied:
-            noise = math.sqrt(tolerance / 2**rows)
+            noise = math.sqrt(neglected / 2**rows)
             if dense:  # then what is usual in a bucket is noise
                 noise = max(noise, float(np.median(np.abs(_less(restriction, found).buckets[0]))) / 0.6745)
             rounds.append(_Round(add_shifts(oracle, restriction), noise))
@@ -111,21 +117,30 @@ def recover(
     return Recovery(function, agreement.reached, agreement, at_least, confidence, oracle.queries - before)
 
 
-def _affordable_rows(oracle: Oracle) -> int:
-    """The largest r for which a restriction, the smaller ones before it, and all shifts can be asked for."""
-    spare = oracle.left - min(_RESERVE, oracle.limit // 4)
+def _guessed_energy(oracle: Oracle, rng: np.random.Generator) -> float:
+    """The variance at a few random inputs: it guides the search, and no answer rests on it."""
+    x = rng.integers(0, 2, (min(_LOOKED, max(oracle.left // 8, 0)), oracle.dim), dtype=np.int8).astype(bool)
+    return float(np.var(oracle(x))) if len(x) else 0.0
+
+
+def _affordable_rows(oracle: Oracle, confidence: float) -> int:
+    """The largest r for which a restriction, the smaller ones before it, and all shifts can be asked for.
+
+    Queries for the comparison at fresh inputs, up to the fourth, or half of the limit, are kept.
+    """
+    spare = oracle.left - min(inputs_needed(1 - (1 - confidence) / 20), oracle.limit // 2)
     return min(oracle.dim, math.floor(math.log2(max(spare, 1) / (oracle.dim + 2))))
 
 
 def _scout(
-    oracle: Oracle, found: Components, least: int, most: int, tolerance: float, rng: np.random.Generator
+    oracle: Oracle, found: Components, least: int, most: int, neglected: float, rng: np.random.Generator
 ) -> tuple[Restriction, int]:
     """The smallest restriction in which what is not found yet is sparse, or the largest; and its occupied buckets."""
     rows = least
     while True:
         base = rng.integers(0, 2, oracle.dim, dtype=np.int8).astype(bool)
         restriction = restrict(oracle, draw_matrix("affine", rows, oracle.dim, rng), base)
-        threshold = max(oracle.resolution, _CLEAR * math.sqrt(tolerance / 2**rows))
+        threshold = max(oracle.resolution, _CLEAR * math.sqrt(neglected / 2**rows))
         occupied = int((np.abs(_less(restriction, found).buckets[0]) > threshold).sum())
         if occupied <= 2**rows / _SPARSE or rows == most:
             return restriction, occupied
@@ -165,11 +180,12 @@ def _lonely(
     return supports, straight.mean(axis=0) * characters
 
 
-def _fewest(found: Components, energy: float) -> Components:
-    """The largest components, such that the others have at most that energy together."""
-    ordered = sorted(found, key=lambda support: abs(found[support]))
-    dropped = np.cumsum([found[support] ** 2 for support in ordered]) <= energy
-    return {support: found[support] for support in ordered[int(dropped.sum()) :]} if energy else found
+def _fewest(found: Components, share: float) -> Components:
+    """The largest components, such that the others have at most that share of the energy together."""
+    ordered = sorted((support for support in found if support), key=lambda support: abs(found[support]))
+    energies = np.cumsum([found[support] ** 2 for support in ordered])
+    dropped = set(ordered[: int((energies <= share * energies[-1]).sum())] if share and ordered else ())
+    return {support: value for support, value in found.items() if support not in dropped}
 
 
 def _less(restriction: Restriction, found: Components) -> Restriction:

@@ -5,21 +5,26 @@ Departures: affine restrictions by default. The paper restricts to coordinates, 
 coordinates merge: the count is biased low, and the more so the more bits there are (its Figure 8 "wilts").
 Guarantee: the number of occupied buckets is never more than the number of components (rounding aside), and the tail of
 a restriction beyond its s largest buckets is on average at most the tail $\tau_s(f) = \min_g \mathbb E(f - g)^2$ over
-sums g of s components. `find_sparsity` is right with its confidence if f has at most `max_sparsity` components and the
-restriction is affine; if it has more, in general position, the answer is "more". `sparsity_at_most` rejects by tails
-and accepts by a sum of s components that is close, so both answers are proved, with a tolerance and without general
-position.
+sums g of s components. That no more buckets are occupied proves little: components may cancel in all of them, as those
+of an AND of many bits do. So `find_sparsity` counts the components of a witness (`probe.witness`), with the promise
+that `probe.degree` states; without one it cannot tell. A caller who knows that the coefficients are in general position
+(`generic`), or that there are at most `max_sparsity` of them, needs none: occupied buckets are then right with the
+confidence, if the restriction is affine.
+`sparsity_at_most` rejects by tails and accepts by a sum of s components that is close, so both answers are proved, with
+a tolerance and without general position.
 """
 
 import math
 
 import numpy as np
 
-from genscope.probe.agreement import mean_interval
+from genscope.probe.agreement import mean_interval, variance_interval
 from genscope.probe.oracle import Oracle
 from genscope.probe.recovery import recover
 from genscope.probe.restriction import Kind, Restriction, draw_matrix, restrict
-from genscope.probe.verdict import Finding, Verdict, check_confidence
+from genscope.probe.verdict import CANNOT_TELL, Finding, Verdict, check_confidence
+from genscope.probe.witness import Witness, find_witness
+from genscope.refusal import Refusal
 
 _FIRST = 4  # restrictions of the first look
 
@@ -41,29 +46,39 @@ def find_sparsity(
     rng: np.random.Generator,
     max_sparsity: int = 32,
     confidence: float = 0.99,
+    generic: bool = False,
     kind: Kind = "affine",
     rows: int | None = None,
     repeats: int | None = None,
 ) -> Finding:
-    """The largest number of occupied buckets over several restrictions, or None if it exceeds `max_sparsity`.
+    """The components of a witness; in general position, the largest number of occupied buckets over restrictions.
 
-    Levels are swept at no further cost: the first s whose tail is empty in every restriction. `rows` and `repeats` are
-    for comparisons with other settings; the confidence is that of the default ones.
+    That is None if it exceeds `max_sparsity`. Levels are swept at no further cost: the first s whose tail is empty in
+    every restriction. `kind`, `rows` and `repeats` are for comparisons with other settings; the confidence is that of
+    the default ones.
     """
     check_confidence(confidence)
     if max_sparsity < 1:
-        raise ValueError(f"find_sparsity got {max_sparsity=}: it counts up to 1 or more. Give such a number.")
+        raise Refusal(f"find_sparsity got {max_sparsity=}: it counts up to 1 or more. Give such a number.")
+    before = oracle.queries
+    if not generic:
+        found = find_witness(oracle, rng=rng, confidence=confidence)
+        if isinstance(found, Witness):
+            count = found.tabled.sparsity
+            return Finding(count, count, confidence, oracle.queries - before, found.guarantee)
+        return Finding(None, found.recovery.at_least, confidence, oracle.queries - before, CANNOT_TELL)
     needed, times = rows_and_repeats(max_sparsity, confidence)
     needed = min(oracle.dim, needed if rows is None else rows)
     times = 1 if needed == oracle.dim else times if repeats is None else repeats
-    before, most = oracle.queries, 0
+    most = 0
     for _ in range(times):
         if oracle.left < 2**needed:
-            return Finding(None, most, confidence, oracle.queries - before)
+            return Finding(None, most, confidence, oracle.queries - before, CANNOT_TELL)
         most = max(most, _restricted(oracle, kind, needed, rng).counted(oracle.resolution))
         if most > max_sparsity:
-            return Finding(None, most, confidence, oracle.queries - before)
-    return Finding(most, most, confidence, oracle.queries - before)
+            return Finding(None, most, confidence, oracle.queries - before, f"Above {max_sparsity}, the last level.")
+    guarantee = f"With the confidence, if there are at most {max_sparsity} components, or in general position."
+    return Finding(most, most, confidence, oracle.queries - before, guarantee)
 
 
 def sparsity_at_most(
@@ -77,34 +92,40 @@ def sparsity_at_most(
     kind: Kind = "affine",
     rows: int = 8,
 ) -> Verdict:
-    r"""Whether $\tau_s(f)$, the energy outside the s largest components, is at most `tolerance`, for |f| <= `bound`.
+    r"""Whether $\tau_s(f)$, the energy outside the s largest components, is at most a share of all, the tolerance.
 
-    Accepts with a witness: a sum of at most s components which `recover` finds and which is close at fresh inputs.
-    Rejects if the mean tail of restrictions is larger. Half of δ goes to either, and half of the queries.
+    For |f| <= `bound`. Accepts with a witness: a sum of at most s components which `recover` finds and which is close
+    at fresh inputs. Rejects if the mean tail of restrictions is larger. Half of δ goes to either, and half of the
+    queries.
     """
     check_confidence(confidence)
-    if sparsity < 0 or not (tolerance > 0 and bound > 0):
-        raise ValueError(
-            f"sparsity_at_most got {sparsity=}, {tolerance=} and {bound=}: the first is not negative and the others "
-            "are positive. Use find_sparsity for tolerance 0, and give a number that |f| never exceeds."
+    if sparsity < 0 or not (0 < tolerance < 1 and bound > 0):
+        raise Refusal(
+            f"sparsity_at_most got {sparsity=}, {tolerance=} and {bound=}: the first is not negative, the second a "
+            "share between 0 and 1, the third positive. Use find_sparsity for tolerance 0, and give a number that |f| "
+            "never exceeds."
         )
     before, half = oracle.queries, 1 - (1 - confidence) / 2
+    guarantee = f"With confidence {confidence:g}, if |f| never exceeds {bound:g}."
     stop = oracle.queries + oracle.left // 2
-    tails, look = np.zeros(0), 0
+    tails, values, look = np.zeros(0), np.zeros(0), 0
     while (size := min(max(len(tails), _FIRST), (stop - oracle.queries) >> rows)) > 0:
-        drawn = [_tail(_restricted(oracle, kind, min(rows, oracle.dim), rng), sparsity) for _ in range(size)]
-        tails = np.append(tails, drawn)
+        drawn = [_restricted(oracle, kind, min(rows, oracle.dim), rng) for _ in range(size)]
+        tails = np.append(tails, [_tail(each, sparsity) for each in drawn])
+        values = np.append(values, [each.buckets[0].sum() for each in drawn])  # at the base: a random input
         look += 1
-        low, high = mean_interval(tails, bound**2, (1 - half) / (look * (look + 1)))
-        if low > tolerance:
-            return Verdict(False, confidence, oracle.queries - before)
-        if high <= tolerance:  # no proof that τ is small: merging hides energy. But there is nothing left to see
+        delta = (1 - half) / (look * (look + 1)) / 2  # half for the tails, half for the variance
+        low, high = mean_interval(tails, bound**2, delta)
+        least, largest = (tolerance * each for each in variance_interval(values, bound, delta))
+        if low > largest:
+            return Verdict(False, confidence, oracle.queries - before, guarantee)
+        if high <= least:  # no proof that τ is small: merging hides energy. But there is nothing left to see
             break
     recovered = recover(oracle, rng=rng, confidence=half, tolerance=tolerance, bound=bound)
     proved = recovered.complete and recovered.agreement.share == 1  # of the mean, and not point by point
     if proved and recovered.function.sparsity <= sparsity:
-        return Verdict(True, confidence, oracle.queries - before)
-    return Verdict(None, confidence, oracle.queries - before)
+        return Verdict(True, confidence, oracle.queries - before, guarantee)
+    return Verdict(None, confidence, oracle.queries - before, CANNOT_TELL)
 
 
 def _restricted(oracle: Oracle, kind: Kind, rows: int, rng: np.random.Generator) -> Restriction:

@@ -1,12 +1,16 @@
 """What a tester answers: yes, no, or that it cannot tell with its queries; and a sweep of one test over its levels.
 
-Source: None (house design).
-Departures: None.
-Guarantee: with the confidence that is stated, by a union bound over the levels of a sweep.
+Guarantee: with the confidence that is stated and on the condition that `guarantee` names, by a union bound over the
+levels of a sweep.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from genscope.refusal import Refusal
+
+CERTAIN = "Certain, rounding aside."
+CANNOT_TELL = "Cannot tell with these queries. Allow more."
 
 
 @dataclass(frozen=True)
@@ -16,16 +20,18 @@ class Verdict:
     accepted: bool | None
     confidence: float
     queries: int
+    guarantee: str
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The first level that is accepted, or None; every level below `at_least` is rejected."""
+    """What was found, or None if it cannot be told; that the number is not below `at_least` is then certain."""
 
     value: int | None
     at_least: int
     confidence: float
     queries: int
+    guarantee: str
 
 
 def sweep(test: Callable[[int, float], Verdict], levels: Iterable[int], *, confidence: float) -> Finding:
@@ -37,12 +43,12 @@ def sweep(test: Callable[[int, float], Verdict], levels: Iterable[int], *, confi
         verdict = test(level, each)
         queries += verdict.queries
         if verdict.accepted is not False:
-            return Finding(level if verdict.accepted else None, at_least, confidence, queries)
+            return Finding(level if verdict.accepted else None, at_least, confidence, queries, verdict.guarantee)
         at_least = level + 1
-    return Finding(None, at_least, confidence, queries)
+    return Finding(None, at_least, confidence, queries, f"Above {levels[-1]}, the last level.")
 
 
 def check_confidence(confidence: float) -> None:
     """Refuse what is no confidence."""
     if not 0 < confidence < 1:
-        raise ValueError(f"got {confidence=}: it lies between 0 and 1. Give a number such as 0.99.")
+        raise Refusal(f"got {confidence=}: it lies between 0 and 1. Give a number such as 0.99.")

@@ -1,7 +1,5 @@
 """Array-valued records for curves and heat maps: runs side by side, their median, the matrices of one trial.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; a run without the array is counted in `missing`, one with numbers that are not finite in `diverged`.
 """
 
@@ -13,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from genscope.lab.figure import Curves, Heatmap
-from genscope.report.reduce import column, groups, name_of, select
+from genscope.lab.reduction import column, groups, name_of, shown
 
 
 @dataclass(frozen=True)
@@ -23,15 +21,15 @@ class Bundle:
     facet: Any
     name: str
     curves: tuple[tuple[np.ndarray, np.ndarray], ...]
-    median: tuple[np.ndarray, np.ndarray]
+    median: tuple[np.ndarray, np.ndarray] | None
     diverged: int
     missing: int
 
 
 def curves(figure: Curves, frame: pl.DataFrame) -> list[Bundle]:
-    """Curves per facet and colour, with their median; a run that ended early keeps its last value in the median."""
+    """Curves per facet and colour, with their median if asked for, in which a run that ended keeps its last value."""
     found = []
-    for facet, rows in groups(figure, select(figure, frame), figure.facet):
+    for facet, rows in groups(figure, shown(figure, frame), figure.facet):
         for name, cell in groups(figure, rows, figure.by):
             for value in figure.y:
                 steps = [None] * cell.height if figure.every is not None else column(cell, figure.x)
@@ -39,13 +37,14 @@ def curves(figure: Curves, frame: pl.DataFrame) -> list[Bundle]:
                 drawn = tuple(pair for pair in pairs if pair is not None)
                 label = figure.label(value) if len(figure.y) > 1 else name_of(name)
                 diverged = sum(not np.isfinite(y).all() for _, y in drawn)
-                found.append(Bundle(facet, label, drawn, _median_curve(drawn), diverged, len(pairs) - len(drawn)))
+                median = _median_curve(drawn) if figure.median else None
+                found.append(Bundle(facet, label, drawn, median, diverged, len(pairs) - len(drawn)))
     return found
 
 
 def matrices(figure: Heatmap, frame: pl.DataFrame) -> tuple[list[np.ndarray], tuple[int, ...], int] | None:
     """The matrices of one trial, the marked columns and the trial's seed; nothing when no trial has them."""
-    frame = select(figure, frame)
+    frame = shown(figure, frame)
     names = [panel.value for panel in figure.panels]
     if not set(names) <= set(frame.columns):
         return None

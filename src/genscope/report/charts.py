@@ -1,13 +1,12 @@
 """Charts of the declared figures: numbers with their intervals in, SVG out.
 
-Source: None (house design).
-Departures: None.
-Guarantee: exact; whatever a reduction hands over is drawn, a censored number as an arrow, a missing one as a cross.
+Guarantee: exact; whatever a reduction hands over is drawn, a censored number as an arrow, a missing one as a cross,
+what a logarithmic axis has no place for as an arrow at its lower edge. A point whose x has no such place is not drawn.
 """
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,12 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from genscope.estimate import wilson
 from genscope.lab.figure import Crossing, Curves, Figure, Line, Mean, Median, Scatter, Smallest, Success
+from genscope.lab.reduction import Mark, Rates, Series
 from genscope.lab.scaling import Fits
 from genscope.report import words
 from genscope.report.arrays import Bundle
-from genscope.report.reduce import Mark, Rates, Series
 from genscope.report.svg import INK, MUTED, PAPER, SERIES, WIDTH, canvas, inline, styled
 
 _MARKERS = "osD^vP"
@@ -46,13 +44,14 @@ def _colour(number: int) -> str:
 
 
 @styled
-def line(figure: Line, series: Sequence[Series], fits: Sequence[Fits | None], name: str, label: str) -> str:
+def line(figure: Line, series: Sequence[Series], name: str, label: str) -> str:
     """Marks with intervals, fitted laws, reference curves and published values against an axis."""
     drawing = canvas(390)
     axes = drawing.subplots()
     _scales(axes, figure)
     places = _places(series, log=figure.log_x)
-    for number, (each, fit) in enumerate(zip(series, fits, strict=True)):
+    for number, each in enumerate(series):
+        fit = each.fits
         _marks(axes, each, number, places[number], joined=fit is None or not fit.laws)
         if fit is not None and fit.laws:
             _laws(axes, figure, fit, number, each.name)
@@ -68,7 +67,7 @@ def line(figure: Line, series: Sequence[Series], fits: Sequence[Fits | None], na
         )
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(reduced_label(figure))
-    _ticks(axes, [*(mark.x for each in series for mark in each.marks), *(point.x for point in figure.published)])
+    _ticks(axes, [mark.x for each in series for mark in each.marks])
     if not figure.log_y:
         least, most = axes.get_ylim()
         axes.set_ylim(min(0, least), most + 0.05 * max(0, least))  # from 0 on, with room above a lone mark
@@ -116,8 +115,7 @@ def success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> s
 
 def _rates(axes: Axes, each: Rates, number: int) -> None:
     colour, found = _colour(number), each.threshold
-    shares = [won / n for won, n in zip(each.successes, each.trials, strict=True)]
-    ends = [wilson(won, n) for won, n in zip(each.successes, each.trials, strict=True)]
+    shares, ends = [share for share, *_ in each.shares], [end for _, *end in each.shares]
     if found.size is not None:
         low, high = found.low or min(each.sizes), found.high or max(each.sizes)
         axes.axvspan(low, high, color=colour, alpha=0.14, linewidth=0)
@@ -134,18 +132,21 @@ def _rates(axes: Axes, each: Rates, number: int) -> None:
 
 @styled
 def curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) -> str:
-    """Every run thin, the median bold, named levels; a cross where a run stopped being a number."""
+    """Every run thin, the median bold if there is one, named levels; a cross where a run stopped being a number."""
     drawing, panels = _panels([each.facet for each in bundles], figure, figure.facet, height=270, columns=2)
     names = list(dict.fromkeys(each.name for each in bundles))
     for each in bundles:
         axes, colour = panels[each.facet], _colour(names.index(each.name))
-        for x, y in each.curves:
-            if len(each.curves) > 1:
-                axes.plot(x, y, color=colour, linewidth=0.8, alpha=0.45)
+        look: dict[str, Any] = {"linewidth": 1.1} if each.median is None else {"linewidth": 0.8, "alpha": 0.45}
+        for number, (x, y) in enumerate(each.curves):
+            if each.median is None or len(each.curves) > 1:
+                named = each.median is None and number == 0
+                axes.plot(x, y, color=colour, label=each.name if named else "", **look)
             ended = np.flatnonzero(~np.isfinite(y))
             if ended.size and ended[0] > 0:
                 axes.plot(x[ended[0] - 1], y[ended[0] - 1], "x", color=colour, markersize=7, markeredgewidth=1.8)
-        axes.plot(*each.median, color=colour, linewidth=2.2, label=each.name)
+        if each.median is not None:
+            axes.plot(*each.median, color=colour, linewidth=2.2, label=each.name)
     for axes in panels.values():
         axes.margins(x=0.02)
         if figure.log_x:
@@ -200,33 +201,64 @@ def _panels(
 
 
 def _marks(axes: Axes, series: Series, number: int, places: Sequence[float], *, joined: bool) -> None:
-    """A bar from end to end of each interval; hollow where no interval is known; an arrow on an open side."""
+    """Every mark of a series, joined by a line or not; a cross at the upper edge for one without a number."""
     colour, shape = _colour(number), _MARKERS[number % len(_MARKERS)]
     at = list(zip(places, series.marks, strict=True))
-    shown = [(x, mark.y, mark) for x, mark in at if mark.y is not None]
     if joined:
-        known = [(x, y) for x, y, mark in shown if mark.state == "measured"]
-        axes.plot([x for x, _ in known], [y for _, y in known], color=colour, linewidth=1.2, alpha=0.5)
-    for x, y, mark in shown:
-        ends = [end for end in (mark.low, y, mark.high) if end is not None]
-        axes.plot([x, x], [min(ends), max(ends)], color=colour, linewidth=1.6, solid_capstyle="butt")
-        solid = mark.state == "measured" and len(ends) > 1
-        axes.plot([x], [y], shape, color=colour, markersize=7, markerfacecolor=colour if solid else PAPER)
-        if mark.state == "above" or (mark.high is None and mark.low is not None):
-            _arrow(axes, x, max(ends), +1, colour)
-        if mark.state == "below" or (mark.low is None and mark.high is not None):
-            _arrow(axes, x, min(ends), -1, colour)
+        known = [(x, mark.y, mark.says_nothing) for x, mark in at if mark.state == "measured" and mark.y is not None]
+        _join(axes, known, colour)
+    for x, mark in at:
+        if mark.y is not None:
+            _mark(axes, x, mark, mark.y, colour, shape)
     axes.plot([], [], shape, color=colour, markersize=7, label=series.name)
     for x in (x for x, mark in at if mark.y is None):
         edge = axes.get_xaxis_transform()
         axes.plot([x], [0.97 - 0.05 * number], "x", color=colour, markersize=8, markeredgewidth=2, transform=edge)
 
 
+def _mark(axes: Axes, x: float, mark: Mark, y: float, colour: str, shape: str) -> None:
+    """A bar from end to end of the interval; hollow where none is known, small where vacuous; arrows where it goes on.
+
+    A logarithmic axis has no place for 0 and less: a bar that reaches there ends in an arrow at the lower edge, and a
+    number that lies there is a hollow arrowhead on it.
+    """
+    floor = 0.0 if axes.get_yscale() == "log" else -math.inf
+    ends = [end for end in (mark.low, y, mark.high) if end is not None]
+    if max(ends) > floor:
+        axes.plot([x, x], [min(ends), max(ends)], color=colour, linewidth=1.6, solid_capstyle="butt")
+    edge = axes.get_xaxis_transform()
+    if y > floor:
+        solid = mark.state == "measured" and len(ends) > 1 and not mark.says_nothing
+        look = {"markersize": 4 if mark.says_nothing else 7, "markerfacecolor": colour if solid else PAPER}
+        axes.plot([x], [y], shape, color=colour, **look)
+    else:
+        axes.plot([x], [0], "v", color=colour, markersize=8, markerfacecolor=PAPER, transform=edge, clip_on=False)
+    if max(ends) > floor and (mark.state == "above" or (mark.high is None and mark.low is not None)):
+        _arrow(axes, x, max(ends), +1, colour)
+    if y > floor >= min(ends):
+        axes.annotate(*("", (x, 0), (0, 24), edge, "offset points"), arrowprops=_head("-|>", colour))
+    elif min(ends) > floor and (mark.state == "below" or (mark.low is None and mark.high is not None)):
+        _arrow(axes, x, min(ends), -1, colour)
+
+
+def _join(axes: Axes, known: Sequence[tuple[float, float, bool]], colour: str) -> None:
+    """Lines between neighbours (x, y, vacuous), dotted where one of them is vacuous."""
+    for dotted in (False, True):
+        pairs = [pair for pair in itertools.pairwise(known) if dotted == any(vacuous for _, _, vacuous in pair)]
+        x = [place for (left, _, _), (right, _, _) in pairs for place in (left, right, math.nan)]
+        y = [place for (_, left, _), (_, right, _) in pairs for place in (left, right, math.nan)]
+        axes.plot(x, y, color=colour, linewidth=1.2, alpha=0.5, linestyle=_DASHES[1] if dotted else "-")
+
+
 def _arrow(axes: Axes, x: float, y: float, way: int, colour: str) -> None:
     axes.annotate(
         *("", (x, y), (0, 26 * way), "data", "offset points"),
-        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0},
+        arrowprops=_head("<|-", colour),
     )
+
+
+def _head(style: str, colour: str) -> dict[str, Any]:
+    return {"arrowstyle": style, "color": colour, "linewidth": 1.6, "shrinkA": 0, "shrinkB": 0}
 
 
 def _places(series: Sequence[Series], *, log: bool, apart: bool = True) -> list[list[float]]:
@@ -280,24 +312,40 @@ def _plain(value: float, _: float | None = None) -> str:
 
 
 def _ticks(axes: Axes, values: Sequence[Any]) -> None:
-    """Ticks in plain numbers, at the measured values if these are few and whole."""
+    """Ticks in plain numbers, at the measured values if these are few and whole, as far as their labels have room."""
     named = _words(values)
     distinct = [] if named else sorted({value for value in values if value is not None})
     if named:
         axes.set_xticks(range(len(named)), named)
     else:
         if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
-            axes.xaxis.set_major_locator(ticker.FixedLocator([float(value) for value in distinct]))
+            axes.xaxis.set_major_locator(ticker.FixedLocator(_apart(axes, [float(value) for value in distinct])))
         axes.xaxis.set_major_formatter(_plain)
     axes.yaxis.set_major_formatter(_plain)
 
 
-def _legend(drawing: Canvas, panels: Iterable[Axes], title: str, marks: Sequence[Mark] = ()) -> None:
+def _apart(axes: Axes, values: Sequence[float]) -> list[float]:
+    """Ascending values, without those whose label would touch the one before."""
+    places = axes.transData.transform([(value, axes.get_ylim()[0]) for value in values])[:, 0]
+    kept: list[int] = []
+    for number, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= 0.07 * axes.bbox.width:
+            kept.append(number)
+    return [values[number] for number in kept]
+
+
+def _legend(drawing: Canvas, panels: Collection[Axes], title: str, marks: Sequence[Mark] = ()) -> None:
     """Names above the drawing, in as many columns as their length allows."""
     entries = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
     named = {label: handle for handle, label in itertools.chain(*entries) if label}
     if any(mark.state in ("above", "below") for mark in marks):
         named["bounded on one side only"] = Line2D([], [], color=MUTED, marker="^", linestyle="")
+    if any(mark.says_nothing for mark in marks):
+        named["vacuous"] = Line2D(
+            *([], []), color=MUTED, marker="o", markersize=4, markerfacecolor=PAPER, linestyle=_DASHES[1]
+        )
+    if any(axes.get_yscale() == "log" for axes in panels) and any(mark.not_positive for mark in marks):
+        named["0 or less"] = Line2D([], [], color=MUTED, marker="v", linestyle="")
     if any(mark.y is None for mark in marks):
         named["no number (see below)"] = Line2D([], [], color=MUTED, marker="x", markeredgewidth=2, linestyle="")
     if named:

@@ -1,7 +1,5 @@
 """How pages are made from templates, here and in the explorer.
 
-Source: None (house design).
-Departures: None.
 Guarantee: what a page shows is escaped, and a name that a template does not know is an error.
 """
 

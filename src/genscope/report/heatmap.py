@@ -1,6 +1,5 @@
 """Heat maps as vector graphics: shades are degrees of opacity of one colour, so that a map suits light and dark pages.
 
-Source: None (house design).
 Departures: Values are drawn in 24 shades of each sign; the tables and the store keep the numbers.
 Guarantee: exact up to the shades; an entry that is not a number is drawn as a cross.
 """

@@ -1,7 +1,5 @@
 """The report: one HTML file made from a store alone, readable offline, on paper and by those who do not see it.
 
-Source: product.md, Sections 4, 5 and 8.
-Departures: None.
 Guarantee: exact; the page shows what the store holds, the same store gives the same page, and it loads nothing.
 """
 
@@ -12,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from genscope.files import check_place, draft
+from genscope.lab.reading import largest
 from genscope.lab.store import Store
+from genscope.lab.verdict import Verdict
 from genscope.papers import PAPERS, Paper
 from genscope.report import verdicts, words
-from genscope.report.account import Account, account
 from genscope.report.environment import environment
-from genscope.report.verdicts import Claim
+from genscope.report.study import ShownStudy, show
 
 _TEMPLATES = environment("genscope.report")
 
@@ -28,29 +27,32 @@ class Group:
 
     anchor: str
     title: str
-    claims: Sequence[Claim]
-    studies: Sequence[Account]
+    claims: Sequence[Verdict]
+    studies: Sequence[ShownStudy]
     paper: Paper | None = None
     errata: Sequence[tuple[str, str]] = ()
 
 
-def write_report(store: Store, out: str | os.PathLike[str]) -> Path:
-    """Write the report of a store to a file; the file is replaced at once when the page is complete."""
+def write_report(store: Store, out: str | os.PathLike[str], *, budget: str | None = None) -> Path:
+    """Write the report of a store to a file; the file is replaced at once when the page is complete.
+
+    Of the selections of a study, the largest complete one is shown, of those at `budget` if there are any.
+    """
     path = Path(out)
     check_place(path, "the report", "report.html")
-    text = render(store)
+    text = render(store, budget=budget)
     with draft(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(store: Store) -> str:
+def render(store: Store, *, budget: str | None = None) -> str:
     """The report of a store as HTML."""
     studies = [
-        account(manifest, store.frame(name), store.provenances(name), f"study-{number}")
-        for number, (name, manifest) in enumerate(_in_order(store.manifests()), start=1)
+        _study(store, manifest, budget, f"study-{number}")
+        for number, (_, manifest) in enumerate(_in_order(store.manifests()), start=1)
     ]
-    claims = verdicts.claims(store.verdicts())
+    claims = verdicts.verdicts(store.verdicts())
     papers = _papers(studies, claims)
     return _TEMPLATES.get_template("report.html.jinja").render(
         claims=claims,
@@ -59,7 +61,18 @@ def render(store: Store) -> str:
         papers=papers,
         errata={anchor for group in papers for anchor, _ in group.errata},
         places={study.name: study.anchor for study in studies},
+        anchor=verdicts.erratum,
+        in_words=verdicts.numbers,
+        duration=words.duration,
     )
+
+
+def _study(store: Store, manifest: Mapping[str, Any], budget: str | None, anchor: str) -> ShownStudy:
+    selections = store.selections(manifest["name"])
+    selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
+    others = [each for each in selections if each.id != selection.id]
+    found = store.provenances(manifest["name"])
+    return show(manifest, selection, reading, others=others, provenances=found, anchor=anchor)
 
 
 def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -67,7 +80,7 @@ def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Map
     return sorted(manifests.items(), key=lambda item: (words.natural(item[1]["source"]), item[0]))
 
 
-def _papers(studies: Sequence[Account], claims: Sequence[Claim]) -> list[Group]:
+def _papers(studies: Sequence[ShownStudy], claims: Sequence[Verdict]) -> list[Group]:
     """Claims and studies under the paper that their source begins with; those of no known paper at the end."""
     groups = [
         Group(

@@ -1,7 +1,5 @@
 """A declared figure and the records of its study, made into a drawing, notes and tables.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; what a drawing cannot show as a number is named in its notes.
 """
 
@@ -11,14 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from genscope.estimate import wilson
 from genscope.lab.figure import Crossing, Curves, Figure, Heatmap, Line, Scatter, Success
-from genscope.lab.scaling import Fits, fit_laws
-from genscope.lab.threshold import Search
-from genscope.report import arrays, charts, reduce, words
+from genscope.lab.reading import Reading
+from genscope.lab.reduction import Mark, Rates, Series, lines, points, success
+from genscope.report import arrays, charts, words
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap
-from genscope.report.reduce import Mark, Rates, Series
 
 
 @dataclass(frozen=True)
@@ -40,29 +36,28 @@ class Section:
     data: Table | None = None
 
 
-def section(figure: Figure, frame: pl.DataFrame, search: Search | None, name: str) -> Section:
-    """The drawing of a figure under the id `name`, from the records of its study and the search that chose them."""
+def section(figure: Figure, reading: Reading, name: str) -> Section:
+    """The drawing of a figure under the id `name`."""
     label = f"{figure.title}. The numbers are in the text and tables that follow."
     made = None
     match figure:
         case Line():
-            made = _line(figure, reduce.lines(figure, frame, search), name, label)
+            made = _line(figure, lines(figure, reading), name, label)
         case Success():
-            made = _success(figure, reduce.success(figure, frame, search), name, label)
+            made = _success(figure, success(figure, reading), name, label)
         case Curves():
-            made = _curves(figure, arrays.curves(figure, frame), name, label)
+            made = _curves(figure, arrays.curves(figure, reading.frame), name, label)
         case Heatmap():
-            made = _heatmap(figure, frame, name, label)
+            made = _heatmap(figure, reading.frame, name, label)
         case Scatter():
-            made = _scatter(figure, reduce.points(figure, frame), name, label)
+            made = _scatter(figure, points(figure, reading.frame), name, label)
     return made or Section(notes=("No finished trial has what this figure shows.",))
 
 
 def _line(figure: Line, series: Sequence[Series], name: str, label: str) -> Section | None:
     if not any(each.marks for each in series):
         return None
-    fits = [_fit(figure, each) for each in series]
-    svg = charts.line(figure, series, fits, name, label)
+    svg = charts.line(figure, series, name, label)
     by = [figure.label(figure.by)] if figure.by else []
     what = "threshold" if isinstance(figure.y, Crossing) else "value"
     header = [*by, figure.label(figure.x), what, "95 % interval", "trials", "remark"]
@@ -73,30 +68,24 @@ def _line(figure: Line, series: Sequence[Series], name: str, label: str) -> Sect
         header, rows = header[:-1], [row[:-1] for row in rows]
     numbers = Table(charts.reduced_label(figure).capitalize(), header, rows)
     notes = [
-        f"{each.name}: {fit.verdict}" if each.name else fit.verdict
-        for each, fit in zip(series, fits, strict=True)
-        if fit is not None
+        f"{each.name}: {each.fits.verdict}" if each.name else each.fits.verdict
+        for each in series
+        if each.fits is not None
     ]
+    notes += [*_silent(series), *_off_axis(figure, series)]
     notes += _left_out(sum(mark.missing for each in series for mark in each.marks))
     if isinstance(figure.y, Crossing):  # its table is in sight and has the remarks
-        return Section(svg, notes, [numbers, *_laws("".join(by), series, fits)])
+        return Section(svg, notes, [numbers, *_laws("".join(by), series)])
     remarks = [_place(figure, each, mark) + mark.words for each in series for mark in each.marks if mark.words]
     return Section(svg, remarks + notes, data=numbers)
-
-
-def _fit(figure: Line, series: Series) -> Fits | None:
-    """The laws, where they were asked for and the horizontal axis has lengths."""
-    pairs = [(mark.x, mark.threshold) for mark in series.marks if mark.threshold is not None]
-    if not figure.laws or not all(isinstance(x, int | float) and x > 0 for x, _ in pairs):
-        return None
-    return fit_laws([x for x, _ in pairs], [threshold for _, threshold in pairs])
 
 
 def _cells(mark: Mark) -> list[str]:
     shown = words.measured(mark.y if mark.state == "measured" else None, mark.low, mark.high)
     if mark.state == "none" and mark.low is not None:
         shown = "none", f"none up to {words.number(mark.low)}"
-    remark = "; ".join(filter(None, [mark.words, f"{mark.missing} without a value" if mark.missing else ""]))
+    vacuous = "vacuous" if mark.says_nothing else f"{mark.vacuous} of {mark.trials} vacuous" if mark.vacuous else ""
+    remark = "; ".join(filter(None, [mark.words, vacuous, f"{mark.missing} without a value" if mark.missing else ""]))
     return [*shown, str(mark.trials), remark]
 
 
@@ -109,13 +98,28 @@ def _left_out(missing: int) -> list[str]:
     return [f"Trials without such a value, which are not in the drawing: {missing}."] if missing else []
 
 
-def _laws(by: str, series: Sequence[Series], fits: Sequence[Fits | None]) -> list[Table]:
+def _silent(series: Sequence[Series]) -> list[str]:
+    marks = [mark for each in series for mark in each.marks]
+    vacuous = sum(mark.says_nothing for mark in marks)
+    said = f"Vacuous, saying no more than is known without them: {vacuous} of {len(marks)}, small and on dotted lines."
+    return [said] if vacuous else []
+
+
+def _off_axis(figure: Line | Scatter, series: Sequence[Series]) -> list[str]:
+    """What a logarithmic axis has no place for."""
+    marks = [mark for each in series for mark in each.marks if mark.y is not None]
+    low = sum(mark.not_positive for mark in marks) if figure.log_y else 0
+    left = sum(isinstance(mark.x, int | float) and mark.x <= 0 for mark in marks) if figure.log_x else 0
+    reach = f"Numbers or intervals that reach 0 or less, with an arrowhead at the lower edge: {low}."
+    absent = f"Points that are not in the drawing because {figure.label(figure.x)} is not positive: {left}."
+    return [*([reach] if low else []), *([absent] if left else [])]
+
+
+def _laws(by: str, series: Sequence[Series]) -> list[Table]:
     """The fitted laws with their numbers, and how far each is behind the best."""
     header = [*([by] if by else []), "law", "a", "b", "log-likelihood", "behind", "p of the misfit"]
     rows = []
-    for each, fit in zip(series, fits, strict=True):
-        if fit is None:
-            continue
+    for each, fit in ((each, each.fits) for each in series if each.fits is not None):
         for law in fit.laws.values():
             numbers = [
                 " ".join(words.measured(found["value"], found["low"], found["high"]))
@@ -144,10 +148,10 @@ def _success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> 
         [
             *([words.value(each.panel)] if panel else []),
             *([each.name] if by else []),
-            *(words.number(size), str(won), str(n), *words.measured(won / n, *wilson(won, n))),
+            *(words.number(size), str(won), str(n), *words.measured(*share)),
         ]
         for each in rates
-        for size, won, n in zip(each.sizes, each.successes, each.trials, strict=True)
+        for size, won, n, share in zip(each.sizes, each.successes, each.trials, each.shares, strict=True)
     ]
     notes = _left_out(sum(each.missing for each in rates))
     return Section(charts.success(figure, rates, name, label), notes, data=Table("Share of successes", header, rows))
@@ -209,5 +213,5 @@ def _heatmap(figure: Heatmap, frame: pl.DataFrame, name: str, label: str) -> Sec
 def _scatter(figure: Scatter, series: Sequence[Series], name: str, label: str) -> Section | None:
     if not any(each.marks for each in series):
         return None
-    notes = _left_out(sum(mark.missing for each in series for mark in each.marks))
+    notes = [*_off_axis(figure, series), *_left_out(sum(mark.missing for each in series for mark in each.marks))]
     return Section(charts.scatter(figure, series, name, label), notes)

@@ -1,7 +1,5 @@
 """Matplotlib figures as SVG inside a page: the colours are the page's variables, the letters the page's font.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; the same figure gives the same text, its ids begin with the given name, and it loads nothing.
 """
 

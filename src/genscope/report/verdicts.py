@@ -1,70 +1,27 @@
 """Rows of the claims table, from the verdicts of a store.
 
-Source: product.md, Section 4.
-Departures: None.
 Guarantee: exact; a verdict is shown as it was stored.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from genscope.lab.verdict import DECISIONS, Verdict
 from genscope.papers import PAPERS
 from genscope.report import words
 
-VERDICTS = ("holds", "fails", "undecided")
+
+def verdicts(stored: Sequence[Mapping[str, Any]]) -> list[Verdict]:
+    """The verdicts of `Store.verdicts()`, in the order of their claims' ids (A2 before A10)."""
+    listed = [Verdict.from_dict({"id": row["claim"], "budget": row["budget"], **row["verdict"]}) for row in stored]
+    return sorted(listed, key=lambda verdict: words.natural(verdict.id))
 
 
-@dataclass(frozen=True)
-class Part:
-    """One question inside a claim."""
-
-    statement: str
-    verdict: str
-    numbers: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, its verdict, and what the verdict rests on."""
-
-    id: str
-    statement: str
-    source: str
-    verdict: str
-    numbers: Sequence[tuple[str, str]]
-    rule: str
-    parts: Sequence[Part]
-    departures: Sequence[str]
-    budget: str
-    time: str
-    studies: Sequence[str] = ()  # whose trials decided
-    remark: str = ""
-    erratum: str = ""  # its anchor on the page
-
-    @property
-    def paper(self) -> str:
-        """The citation key that the source begins with."""
-        return self.source.partition(",")[0].strip()
-
-    @property
-    def reasons(self) -> list[str]:
-        """The parts that keep the claim from holding; a claim of one part is its own reason."""
-        return [
-            part.statement for part in self.parts if part.verdict == self.verdict != "holds" and len(self.parts) > 1
-        ]
-
-
-def claims(stored: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """The claims of `Store.verdicts()`, in the order of their ids (A2 before A10)."""
-    return sorted((_claim(row) for row in stored), key=lambda claim: words.natural(claim.id))
-
-
-def tally(listed: Sequence[Claim]) -> list[tuple[str, int]]:
+def tally(listed: Sequence[Verdict]) -> list[tuple[str, int]]:
     """How many claims have each verdict, verdicts that occur only."""
-    found = [claim.verdict for claim in listed]
-    return [(word, found.count(word)) for word in (*VERDICTS, *sorted({*found} - {*VERDICTS})) if word in found]
+    found = [verdict.verdict for verdict in listed]
+    return [(word, found.count(word)) for word in (*DECISIONS, *sorted({*found} - {*DECISIONS})) if word in found]
 
 
 def errata(paper: str) -> list[tuple[str, str]]:
@@ -76,28 +33,13 @@ def _anchor(paper: str, row: int) -> str:
     return f"erratum-{paper}-{row}"
 
 
-def _claim(row: Mapping[str, Any]) -> Claim:
-    facts = {"id": row["claim"], "budget": row["budget"], **row["verdict"]}
-    parts = [Part(part["statement"], part["decision"], _numbers(part["numbers"])) for part in facts.get("parts") or ()]
-    remark = facts.get("remark") or {}
-    return Claim(
-        id=facts["id"],
-        statement=facts.get("statement", ""),
-        source=facts.get("source", ""),
-        verdict=facts.get("verdict", "undecided"),
-        numbers=[] if parts else _numbers(facts.get("numbers") or {}),  # the parts repeat them
-        rule=facts.get("rule", ""),
-        parts=parts,
-        departures=facts.get("departures") or [],
-        budget=facts["budget"],
-        time=words.duration(facts["seconds"]) if "seconds" in facts else "",
-        studies=facts.get("studies") or (),
-        remark=remark.get("text", ""),
-        erratum=_anchor(remark["paper"], remark["row"]) if remark else "",
-    )
+def erratum(verdict: Verdict) -> str:
+    """The anchor of the erratum that a verdict's remark points to; empty where there is none."""
+    return _anchor(verdict.remark.paper, verdict.remark.row) if verdict.remark else ""
 
 
-def _numbers(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def numbers(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Names and numbers in words."""
     return [(name.replace("_", " "), _unbroken(words.value(value))) for name, value in found.items()]
 
 

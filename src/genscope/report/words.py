@@ -1,6 +1,5 @@
 """Numbers and facts in words, for tables and captions.
 
-Source: None (house design).
 Departures: Three significant digits; the store keeps all.
 Guarantee: exact up to rounding; what is not a number says so.
 """

@@ -22,8 +22,10 @@ from genscope.fourier import points, random_function
 from genscope.lab.study import Point, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch, WalshSum
-from genscope.train.epochs import Epochs, squared_errors, train_epochs
+from genscope.train import Below, Epochs, Risk, WeightNoise, adamw, each_loss, fit, squared
+from genscope.train.optimizers import number
 
 CONVERGED = 0.02  # training error at which a run ends
 BATCH, CLIP, RATE, DECAY = 64, 1.0, 1e-3, 1e-4
@@ -37,10 +39,52 @@ def check(point: Point, *, strings: int = BATCH) -> None:
     )
     length, degree, sparsity = (int(point[axis]) for axis in ("context_length", "degree", "sparsity"))
     if sparsity > math.comb(length, degree):
-        raise ValueError(
+        raise Refusal(
             f"there are {math.comb(length, degree)} sets of {degree} among {length} bits, fewer than {sparsity} "
             "components. Lower the sparsity, or change the degree."
         )
+
+
+class Descent(NamedTuple):
+    """Training until the error on the whole sample is below `CONVERGED` at the end of an epoch, or out of epochs."""
+
+    model: BitTransformer
+    epochs: int
+    converged: bool
+    diverged: bool
+    error: float  # mean squared error of the trained network on the sample
+    curve: np.ndarray  # mean loss of the batches of each epoch, each before its step
+
+
+_means = jax.jit(lambda rows: jax.lax.map(jnp.mean, rows))
+
+
+def descend(
+    start: BitTransformer,
+    sample: Batch,
+    *,
+    key: Key[Array, ""],
+    epochs: int,
+    weight_decay: float = DECAY,
+    noise: float = 0.0,
+) -> Descent:
+    """AdamW on the mean squared error; with `noise`, at weights with normal noise of that deviation."""
+    source = Epochs(sample, key, BATCH)
+    risk = Risk(squared, BitTransformer.outputs)
+    zero = jnp.asarray(np.asarray(sample.y)[None] ** 2)  # the losses of predicting 0
+    found = fit(
+        start,
+        source,
+        WeightNoise(risk, noise) if noise else risk,
+        until=(epochs * source.per_epoch, Below(CONVERGED, sample, controls=zero)),
+        optimizer=adamw(RATE, weight_decay=weight_decay, clip=number(CLIP)),
+        every=source.per_epoch,
+    )
+    error = float(each_loss(found.model, sample, squared, predict=BitTransformer.outputs).mean())
+    diverged = found.diverged or not math.isfinite(error)
+    losses = found.losses.reshape(-1, source.per_epoch)
+    curve = np.asarray(_means(losses), float)
+    return Descent(found.model, len(losses), found.reached and not diverged, diverged, error, curve)
 
 
 class Run(NamedTuple):
@@ -49,12 +93,12 @@ class Run(NamedTuple):
     task: WalshSum
     sample: Batch
     start: BitTransformer
-    fit: Epochs
+    descent: Descent
 
     @property
     def model(self) -> BitTransformer:
         """The trained network."""
-        return self.fit.model
+        return self.descent.model
 
 
 def train(
@@ -71,7 +115,7 @@ def train(
 ) -> Run:
     """Draw function, sample and network, and train until the training error is below `CONVERGED`, or out of steps."""
     if sample_size < BATCH or steps < sample_size // BATCH:
-        raise ValueError(
+        raise Refusal(
             f"got {sample_size=} and {steps=}: a batch holds {BATCH} strings, and training takes at least one epoch. "
             "Give more."
         )
@@ -79,20 +123,11 @@ def train(
     task = WalshSum.of(random_function(stream(key, "task"), dim=context_length, degree=degree, sparsity=sparsity))
     sample = draw(task, stream(key, "sample"), sample_size)
     start = initial_model(stream(key, "init"), context_length, scale)
-    fit = train_epochs(
-        start,
-        sample,
-        key=stream(key, "order"),
-        threshold=CONVERGED,
-        epochs=steps // (sample_size // BATCH),
-        rate=RATE,
-        weight_decay=weight_decay,
-        batch_size=BATCH,
-        clip=CLIP,
-        noise=noise,
-        predict=BitTransformer.outputs,
+    epochs = steps // (sample_size // BATCH)
+    order = stream(key, "order")
+    return Run(
+        task, sample, start, descend(start, sample, key=order, epochs=epochs, weight_decay=weight_decay, noise=noise)
     )
-    return Run(task, sample, start, fit)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
@@ -116,9 +151,7 @@ def held_out_error(run: Run, key: Key[Array, ""]) -> Estimate:
     """Mean squared error over all strings, exact where there are no more than `TEST`, or over so many fresh ones."""
     length = run.task.context_length
     if 2**length <= TEST:
-        return Estimate(float(_errors(run, _labelled(run.task, jnp.asarray(points(length)))).mean()), 0.0)
-    return Estimate.of(_errors(run, draw(run.task, key, TEST)))
-
-
-def _errors(run: Run, examples: Batch) -> np.ndarray:
-    return np.asarray(squared_errors(run.model, examples, BitTransformer.outputs), float)
+        fresh = _labelled(run.task, jnp.asarray(points(length)))
+        return Estimate(float(each_loss(run.model, fresh, squared, predict=BitTransformer.outputs).mean()), 0.0)
+    fresh = draw(run.task, key, TEST)
+    return Estimate.of(each_loss(run.model, fresh, squared, predict=BitTransformer.outputs))

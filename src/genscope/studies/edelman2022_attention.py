@@ -29,9 +29,9 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
     task = SparseAnd.at(SUPPORT, context_length=context_length)
     perfect_at: list[int] = []
 
-    def watch(model, steps, drawn, validation) -> bool:
-        if not perfect_at and validation.perfect(model):
-            perfect_at.append(steps)
+    def watch(progress, drawn, validation) -> bool:
+        if not perfect_at and validation.perfect(progress.model):
+            perfect_at.append(progress.steps)
         return False
 
     run = train(
@@ -108,6 +108,6 @@ STUDY = Study(
         ),
     ),
     paired=frozenset({"preset"}),
-    revision=2,
+    revision=3,
     check=within(context_length=(max(SUPPORT) + 1, 100_000), sample_size=(1, 100_000)),
 )

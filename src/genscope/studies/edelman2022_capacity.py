@@ -14,6 +14,7 @@ from genscope import bounds
 from genscope.lab import Study, grid
 from genscope.lab.figure import Line, Mean
 from genscope.lab.study import within
+from genscope.refusal import Refusal
 
 SAMPLES = 100
 HEAD = {
@@ -52,7 +53,7 @@ def _check(point) -> None:
     within(context_length=(1, None))(point)
     for axis, known in (("bound", tuple(BOUNDS)), ("form", ("order", "explicit"))):
         if axis in point and point[axis] not in known:
-            raise ValueError(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 def _figure(form: str, about: str) -> Line:

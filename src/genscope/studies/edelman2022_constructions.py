@@ -1,6 +1,6 @@
-"""The constructions of Proposition 5.5, built and verified: exactness, norms against their formulas, sharpness.
+"""The constructions of Section 5, built and verified: exactness, norms against their formulas, sharpness.
 
-Source: edelman2022, Proposition 5.5.
+Source: edelman2022, Section 5.
 Departures: supports, and the values of general functions, are drawn, where the proposition speaks of all.
 Guarantee: that of `constructions.verify`, in float64.
 """
@@ -83,7 +83,7 @@ def _points(construction: str, *cases: tuple[int, ...]) -> list[dict[str, Any]]:
 STUDY = Study(
     name="edelman2022-constructions",
     title="Transformers built to represent sparse functions",
-    source="edelman2022, Proposition 5.5",
+    source="edelman2022, Section 5",
     trial=trial,
     trial_cost=0.2,
     points=(
@@ -103,7 +103,7 @@ STUDY = Study(
                 "The norm of W_Q, which is the sharpness γ of attention, against the context length. The proposition "
                 "allows O(log(Ts)); random vectors of low dimension pay for their inner products."
             ),
-            source="edelman2022, Proposition 5.5",
+            source="edelman2022, Section 5",
             labels={"context_length": "context length T", "gamma": "sharpness γ", "construction": "construction"},
             x="context_length",
             y="gamma",

@@ -17,6 +17,7 @@ from genscope.lab.figure import Line, Median
 from genscope.lab.study import within
 from genscope.measure.lipschitz import EVERY_TERM, DeepCase, HeadCase, deep_ratio, head_ratio, search_ratio
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 DIM, HEAD_DIM, LAYERS = 4, 3, 2
 SIGMAS = {"identity": lambda x: x, "relu": jax.nn.relu, "tanh": jax.numpy.tanh}
@@ -49,7 +50,7 @@ def _check(point) -> None:
     within(context_length=(2, 1000), starts=(1, None), steps=(1, None))(point)
     for axis, known in (("inequality", ("head", "deep")), ("sigma", tuple(SIGMAS))):
         if axis in point and point[axis] not in known:
-            raise ValueError(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 def _points(lengths, sigmas, **search):

@@ -22,7 +22,7 @@ from genscope.models.bit_classifier import MINGPT, BitClassifier
 from genscope.random import stream
 from genscope.studies._bit_training import initial_model, predict_bits
 from genscope.tasks import SparseParity
-from genscope.train import correct, cross_entropy, online
+from genscope.train import Fresh, Risk, adam, correct, cross_entropy, fit
 
 BATCH, EVERY = 512, 25
 SETTLED = 0.02  # loss below which a run may end
@@ -37,25 +37,22 @@ def trial(key: Key[Array, ""], *, context_length: int, rate: float, budget: int)
     def everywhere(model) -> float:
         return float(_accuracy(model, task, inputs))
 
-    run = online(
+    run = fit(
         initial_model(stream(key, "init"), context_length, MINGPT),
-        task,
-        key=stream(key, "data"),
-        loss=cross_entropy,
-        batch_size=BATCH,
-        steps=budget,
-        rate=rate,
-        predict=predict_bits,
+        Fresh(task, stream(key, "data"), BATCH),
+        Risk(cross_entropy, predict_bits, also=(correct,)),
+        until=(budget, lambda progress: progress.loss < SETTLED and everywhere(progress.model) == 1),
+        optimizer=adam(rate),
         every=EVERY,
-        stop=lambda model, loss, accuracy: loss < SETTLED and everywhere(model) == 1,
     )
+    accuracies = run.recorded[correct.name]
     return {
-        "success": run.reached,
+        "success": run.stopped,
         "steps": run.steps,
         "diverged": run.diverged,
         "accuracy": everywhere(run.model),
-        "first_above_chance": _first(run.accuracies > 0.6),
-        "first_perfect": _first(run.accuracies == 1),
+        "first_above_chance": _first(accuracies > 0.6),
+        "first_perfect": _first(accuracies == 1),
         "last_high": _last(run.losses > HIGH),
         "first_low": _first(run.losses < LOW),
         "loss_curve": run.losses[::5],
@@ -96,8 +93,9 @@ STUDY = Study(
         Curves(
             title="Loss on fresh batches",
             caption=(
-                "Cross entropy on each step's fresh batch of 512, one thin line per run and the median bold: a plateau "
-                "at the loss of guessing, then a sudden drop to zero."
+                "Cross entropy on each step's fresh batch of 512, one line per run: a plateau at the loss of guessing, "
+                "then a sudden drop, each run at its own time. A run ends once it is right on every input and its loss "
+                "below 0.02."
             ),
             source="edelman2022, Figure 4",
             labels=LABELS,
@@ -107,6 +105,7 @@ STUDY = Study(
             quantity="loss (nats)",
             every=5,
             facet="context_length",
+            median=False,
             levels=(Level(float(np.log(2)), "guessing: log 2"),),
         ),
         Line(

@@ -20,7 +20,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.fourier import walsh_coefficients
@@ -29,9 +28,11 @@ from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel
 from genscope.lab.study import Point
 from genscope.measure.attention_rows import match_rows
 from genscope.models.scalar_attention import ScalarAttention
+from genscope.models.scalar_attention_fast import mixtures, truth_table
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch, WalshSum
-from genscope.train import online, squared
+from genscope.train import Floor, Fresh, Risk, adamw, fit, squared
 
 SCORES = ("full", "positions")
 LARGEST = 20  # bits of which all inputs are run through the network
@@ -39,28 +40,23 @@ CONVERGED = 0.02  # squared error on fresh inputs; the target has variance 1
 RIGHT = 0.9  # precision and recall of rows that show their components
 SHARE = 0.01  # of the learned variance: what counts as a component
 USED = 0.1  # of the largest standard deviation: what counts as a row in use
-STEPS, RATE, BATCH, SETTLED = 6000, 0.01, 256, 0.005
-OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1.0, weight_decay=1e-4))
+STEPS, BATCH, SETTLED = 6000, 256, 0.005
+RATE, DECAY, CLIP = 0.01, 1e-4, 1.0
 FRESH, FLIPPED = 8192, 512  # inputs of the readings, and those of which each bit is turned
 
 
 def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: int, scores: str) -> dict[str, Any]:
     """Train one network, and read its rows."""
     task, start = _begin(key, context_length, degree, sparsity, scores == "positions")
-    run = online(
+    run = fit(
         start,
-        task,
-        key=stream(key, "data"),
-        loss=squared,
-        batch_size=BATCH,
-        steps=STEPS,
-        rate=RATE,
-        optimizer=OPTIMIZER,
-        predict=ScalarAttention.outputs,
+        Fresh(task, stream(key, "data"), BATCH),
+        Risk(squared, ScalarAttention.outputs),
+        until=(STEPS, Floor(SETTLED)),
+        optimizer=adamw(RATE, weight_decay=DECAY, clip=CLIP),
         every=250,
-        stop=lambda model, loss, accuracy: loss < SETTLED,
     )
-    model: ScalarAttention = run.model  # pyright: ignore[reportAssignmentType]  # online returns what it was given
+    model = run.model
     target, components = task.function(), _components(model)
     fresh = _fresh(task, stream(key, "test"))
     seen = _seen(model, fresh)
@@ -107,7 +103,7 @@ def _begin(
     return task, ScalarAttention(context_length, positional=positional, key=stream(key, "init"))
 
 
-_truth_table = eqx.filter_jit(ScalarAttention.truth_table)
+_truth_table = eqx.filter_jit(truth_table)
 
 
 def _components(model: ScalarAttention) -> list[tuple[int, ...]]:
@@ -133,11 +129,11 @@ def _attention(model: ScalarAttention, x: Bool[Array, "B T"]) -> Float[Array, "T
 @eqx.filter_jit
 def _seen(model: ScalarAttention, fresh: Batch) -> dict[str, Array]:
     """On fresh inputs: the error; mean attention of each row, spread of what it adds, influence of each bit on that."""
-    mixtures = model.mixtures(fresh.x)
-    added = model.curve(mixtures) * model.w_read[None]
+    mixed = mixtures(model, fresh.x)
+    added = model.curve(mixed) * model.w_read[None]
 
     def change(flip: Bool[Array, " T"]) -> Float[Array, " T"]:
-        flipped = model.curve(model.mixtures(fresh.x[:FLIPPED] ^ flip[None])) * model.w_read[None]
+        flipped = model.curve(mixtures(model, fresh.x[:FLIPPED] ^ flip[None])) * model.w_read[None]
         return jnp.mean((flipped - added[:FLIPPED]) ** 2, axis=0) / 4
 
     return {
@@ -145,8 +141,8 @@ def _seen(model: ScalarAttention, fresh: Batch) -> dict[str, Array]:
         "attention": _attention(model, fresh.x),
         "deviation": jnp.std(added, axis=0),
         "influence": jax.lax.map(change, jnp.eye(fresh.x.shape[1], dtype=bool)).T,
-        "low": jnp.min(mixtures, axis=0),
-        "high": jnp.max(mixtures, axis=0),
+        "low": jnp.min(mixed, axis=0),
+        "high": jnp.max(mixed, axis=0),
     }
 
 
@@ -180,12 +176,12 @@ def _turns(height: Float[np.ndarray, " places"]) -> int:
 
 def _check(point: Point) -> None:
     if point["scores"] not in SCORES:
-        raise ValueError(f"scores are {' or '.join(SCORES)}. Choose one of them.")
+        raise Refusal(f"scores are {' or '.join(SCORES)}. Choose one of them.")
     length, degree = int(point["context_length"]), int(point["degree"])
     if not 1 <= degree <= length <= LARGEST:
-        raise ValueError(f"1 <= degree <= context_length <= {LARGEST}. Choose such values.")
+        raise Refusal(f"1 <= degree <= context_length <= {LARGEST}. Choose such values.")
     if not 1 <= int(point["sparsity"]) <= 20:
-        raise ValueError("sparsity lies between 1 and 20. Choose such a value.")
+        raise Refusal("sparsity lies between 1 and 20. Choose such a value.")
 
 
 _PAPER = {"context_length": [20], "sparsity": [3]}

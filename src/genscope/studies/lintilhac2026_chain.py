@@ -19,15 +19,16 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Line, Median
 from genscope.lab.study import within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks.parity_chain import ParityChain, prompts
-from genscope.train.samples_to_threshold import begin, train_steps
+from genscope.train import AbstractObjective, AbstractSource, Progress, adamw, fit
 
 SIZES = tuple(round(16 * 2 ** (rung / 2)) for rung in range(19))  # 16 to 8192
 START = {"one-pass": 256, "chain": 64}
@@ -73,24 +74,32 @@ def rows(method: str, x: Bool[Array, "size T"], y: Float[Array, "size T"], step:
     return Rows(prompts(x, y), x.shape[1] + step, 2 * label - 1)
 
 
-def _losses(model: Any, task: Any, batch: Any) -> Float[Array, " size"]:
-    return (model.outputs(batch.bits, batch.read) - batch.sign) ** 2
+class Squared(AbstractObjective):
+    """Squared error of the output that is read."""
+
+    def losses(self, model, batch):
+        """Of each row."""
+        return (model.outputs(batch.bits, batch.read) - batch.sign) ** 2
 
 
-@eqx.filter_jit(donate="all-except-first")
-def _advance(fixed, model, state) -> Any:
-    """`EVERY` steps on rows drawn from the first `size` strings; the loss is that of the last batches."""
-    method, x, y, size, key, first = fixed
+class Strings(AbstractSource):
+    """Rows drawn from the first `size` strings of a stream: one program for all sizes."""
 
-    def draw(number):
-        words = jr.bits(jr.fold_in(key, number), (2 * BATCH,), "uint32")
-        chosen, step = words[:BATCH] % size, words[BATCH:] % x.shape[1]
-        return rows(method, x[chosen], y[chosen], step.astype("int32"))
+    method: str
+    x: Bool[Array, "all T"]
+    y: Float[Array, "all T"]
+    size: UInt32[Array, ""]
+    key: Key[Array, ""]
 
-    numbers = first + jnp.arange(EVERY)
-    rate, decay = jnp.float32(RATE), jnp.float32(DECAY)
-    model, state, losses = train_steps(model, state, numbers, draw, _losses, None, rate, decay)
-    return model, state, jnp.mean(losses[-10:])
+    def batch(self, step):
+        """One step of one string per row."""
+        words = jr.bits(step, (2 * BATCH,), "uint32")
+        chosen, asked = words[:BATCH] % self.size, words[BATCH:] % self.x.shape[1]
+        return rows(self.method, self.x[chosen], self.y[chosen], asked.astype("int32"))
+
+    def samples(self, steps):
+        """Those of the sample."""
+        return int(self.size)
 
 
 @eqx.filter_jit
@@ -112,23 +121,29 @@ def train(
     test_x, test_y = _drawn(task, stream(key, "test"), TEST)
     if shuffle_labels:
         y = y[::-1]
-    model, state = begin(new_model(method, task.context_length, key=stream(key, "init")))
-    accuracy, unseen = 0.0, None
-    for first in range(0, STEPS, EVERY):
-        fixed = (method, x, y, jnp.uint32(sample_size), stream(key, "batches"), jnp.int32(first))
-        model, state, loss = _advance(fixed, model, state)
-        loss = float(loss)
-        if not np.isfinite(loss):
-            return Run(False, first + EVERY, 0.0, None, True)
+    accuracy, unseen, success = 0.0, None, False
+
+    def ended(progress: Progress) -> bool:
+        nonlocal accuracy, unseen, success
+        loss = float(np.mean(progress.losses[-10:]))
         if loss < LOOK:
-            found = np.asarray(right(model, method, test_x, test_y))
+            found = np.asarray(right(progress.model, method, test_x, test_y))
             fresh = ~_among(np.asarray(test_x), np.asarray(x)[:sample_size])
             accuracy, unseen = float(found.mean()), float(found[fresh].mean()) if fresh.any() else None
-            if accuracy >= ACCURACY:
-                return Run(True, first + EVERY, accuracy, unseen, False)
-        if loss < FITTED:
-            return Run(False, first + EVERY, accuracy, unseen, False)
-    return Run(False, STEPS, accuracy, unseen, False)
+            success = accuracy >= ACCURACY
+        return success or loss < FITTED
+
+    run = fit(
+        new_model(method, task.context_length, key=stream(key, "init")),
+        Strings(method, x, y, jnp.uint32(sample_size), stream(key, "batches")),
+        Squared(),
+        until=(STEPS, ended),
+        optimizer=adamw(RATE, weight_decay=DECAY),
+        every=EVERY,
+    )
+    if run.diverged:
+        return Run(False, run.steps, 0.0, None, True)
+    return Run(success, run.steps, accuracy, unseen, False)
 
 
 @eqx.filter_jit
@@ -190,7 +205,7 @@ def _check(point) -> None:
     within(context_length=(2, 32))(point)
     for axis, known in (("method", tuple(START)), ("target", TARGETS)):
         if axis in point and point[axis] not in known:
-            raise ValueError(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 def _figure(target: str, about: str) -> Line:

@@ -12,10 +12,12 @@ from typing import Any, Literal
 
 from jaxtyping import Array, Key
 
+from genscope.bounds import Bound
 from genscope.bounds.parity_chain import Method, Weights, blocks, parity_chain
 from genscope.lab import Study, grid
 from genscope.lab.figure import Line, Mean
 from genscope.lab.study import within
+from genscope.refusal import Refusal
 
 SAMPLES = 10**12
 DELTA_SAMPLES, DELTA_WIDTH = 10**24, 1e-6
@@ -27,24 +29,26 @@ def trial(key: Key[Array, ""], *, method: Method, weights: Weights, context_leng
     """Both readings at T, and their local exponents between T and 2T."""
     del key  # nothing is random
 
-    def value(length: int, reading: Literal["risk", "delta"], samples: int, sigma: float | None) -> float:
+    def bound(length: int, reading: Literal["risk", "delta"], samples: int, sigma: float | None) -> Bound:
         return parity_chain(
             context_length=length, samples=samples, method=method, weights=weights, reading=reading, sigma=sigma
-        ).value
+        )
 
     built = blocks(method, context_length, weights=weights)
-    risks = [value(length, "risk", SAMPLES, None) for length in (context_length, 2 * context_length)]
-    logs = [value(length, "delta", DELTA_SAMPLES, DELTA_WIDTH) for length in (context_length, 2 * context_length)]
-    best = value(context_length, "delta", SAMPLES, None)
+    lengths = (context_length, 2 * context_length)
+    risks = [bound(length, "risk", SAMPLES, None) for length in lengths]
+    logs = [bound(length, "delta", DELTA_SAMPLES, DELTA_WIDTH).value for length in lengths]
+    best = bound(context_length, "delta", SAMPLES, None)
     return {
         "norm_squared": built.total,
         "trace": built.trace,
-        "risk": risks[0],
-        "risk_exponent": math.log2(risks[1] / risks[0]),
+        "risk": risks[0].value,
+        "risk_exponent": math.log2(risks[1].value / risks[0].value),
+        "risk_vacuous": risks[0].vacuous,
         "log_delta": logs[0],
         "delta_exponent": (logs[1] - logs[0]) / math.log(2),
-        "log_delta_best_width": best,
-        "delta_vacuous": best >= 0,
+        "log_delta_best_width": best.value,
+        "delta_vacuous": best.vacuous,
     }
 
 
@@ -52,7 +56,7 @@ def _check(point) -> None:
     within(context_length=(2, 10**6))(point)
     for axis, known in (("method", METHODS), ("weights", WEIGHTS)):
         if axis in point and point[axis] not in known:
-            raise ValueError(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 _LABELS = {
@@ -76,6 +80,7 @@ def _risk_figure(weights: str, about: str) -> Line:
         x="context_length",
         y=Mean("risk"),
         by="method",
+        vacuous="risk_vacuous",
         log_x=True,
         log_y=True,
     )
@@ -107,5 +112,6 @@ STUDY = Study(
             log_y=True,
         ),
     ),
+    revision=2,
     check=_check,
 )

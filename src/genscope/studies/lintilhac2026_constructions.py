@@ -24,6 +24,7 @@ from genscope.lab.study import Point, within
 from genscope.measure.sharpness import hessian_trace
 from genscope.precision import float64
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch
 
 EXACT = 1e-14  # attention on positions without a component, so that rounding is all that is left
@@ -102,7 +103,7 @@ def check_shape(point: Point) -> None:
     within(context_length=(1, 16), degree=(1, 16), sparsity=(1, 16))(point)
     bits, degree, sparsity = (int(point[axis]) for axis in ("context_length", "degree", "sparsity"))
     if sparsity > min(bits, math.comb(bits, degree)):
-        raise ValueError("sparsity is at most the number of bits, and of their subsets of that degree. Lower it.")
+        raise Refusal("sparsity is at most the number of bits, and of their subsets of that degree. Lower it.")
 
 
 def check_case(point: Point) -> None:
@@ -110,7 +111,7 @@ def check_case(point: Point) -> None:
     known = {"case": tuple(CASES), "variant": ("full", "minimal"), "method": tuple(METHODS)}
     for axis, values in known.items():
         if axis in point and point[axis] not in values:
-            raise ValueError(f"{axis} is one of {', '.join(values)}. Choose one of them.")
+            raise Refusal(f"{axis} is one of {', '.join(values)}. Choose one of them.")
 
 
 _SHAPES = ((6, 2, 2), (8, 3, 4), (10, 2, 5), (10, 5, 3), (12, 3, 6), (12, 12, 1), (14, 4, 8), (14, 7, 2))  # T, k, s

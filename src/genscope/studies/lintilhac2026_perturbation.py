@@ -26,7 +26,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.bounds.perturbation import derivatives, steady_sigma, trace_change
-from genscope.compilation import ONCE, compiled_faster
+from genscope.compilation import ONCE, compiled_faster, jit
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import random_function
@@ -35,6 +35,7 @@ from genscope.lab.figure import Curves
 from genscope.lab.study import within
 from genscope.precision import float64
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 SIGMAS = tuple(np.logspace(-5, -2, 20).tolist())
 INPUTS = 256
@@ -80,7 +81,7 @@ def trial(
     }
 
 
-@functools.partial(jax.jit, static_argnums=1, compiler_options=ONCE)
+@functools.partial(jit, static_argnums=1, compiler_options=ONCE)
 def _inputs(key: Key[Array, ""], context_length: int) -> Bool[Array, "inputs T"]:
     return jr.bernoulli(key, 0.5, (INPUTS, context_length))
 
@@ -165,7 +166,7 @@ def _check(point) -> None:
         length, degree = int(point["context_length"]), int(point["degree"])
         most = min(length, math.comb(length, degree))
         if int(point["sparsity"]) > most:
-            raise ValueError(
+            raise Refusal(
                 f"{length} bits have {most} components of degree {degree} for a construction. Choose a sparsity of at "
                 "most that."
             )

@@ -4,7 +4,8 @@ Source: lintilhac2026, Figure 8 and Appendix H: 8 functions for each of 20 class
 Departures: T = 32 and 64 beside 20; sparsities 2, 5, 10 and 20 are ours, since the text we have does not give them. The
 degree test has disjoint blocks with dead bits, and the default restriction is affine (`genscope.probe`).
 Guarantee: that of the testers, at confidence 0.99 for functions of at most 32 components and coefficients in general
-position; whether an answer is right is checked against the drawn function.
+position (`generic`), as all functions here are, drawn from a density; whether an answer is right is checked against the
+drawn function.
 """
 
 import time
@@ -20,6 +21,7 @@ from genscope.lab.figure import Line, Mean, Reference
 from genscope.lab.study import within
 from genscope.probe import Oracle, find_degree, find_sparsity, probe
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 CONFIDENCE = 0.99
 MAX_DEGREE, MAX_SPARSITY = 8, 32
@@ -28,7 +30,7 @@ RESTRICTIONS = ("affine", "coordinate")
 
 
 def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: int, restriction: str) -> dict[str, Any]:
-    """Draw a function, and find its degree and sparsity by the default testers, or its sparsity by the paper's."""
+    """Draw a function, and find its degree and sparsity by our testers, or its sparsity by the paper's."""
     function = random_function(stream(key, "function"), dim=context_length, degree=degree, sparsity=sparsity)
     rng = np.random.default_rng(np.asarray(jr.key_data(stream(key, restriction))))
     start = time.thread_time()
@@ -37,6 +39,7 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
             Oracle(function, context_length),
             rng=rng,
             max_sparsity=MAX_SPARSITY,
+            generic=True,
             kind="coordinate",
             rows=ROWS,
             repeats=REPEATS,
@@ -47,7 +50,7 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
             "queries": counted.queries,
             "cpu_seconds": time.thread_time() - start,
         }
-    options: dict[str, Any] = {"rng": rng, "confidence": CONFIDENCE}
+    options: dict[str, Any] = {"rng": rng, "confidence": CONFIDENCE, "generic": True}
     level = find_degree(Oracle(function, context_length), max_degree=MAX_DEGREE, **options)
     counted = find_sparsity(Oracle(function, context_length), max_sparsity=MAX_SPARSITY, **options)
     middle = time.thread_time()
@@ -70,7 +73,7 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
 def _check(point) -> None:
     within(context_length=(2, 1000), degree=(1, 16), sparsity=(1, 1000))(point)
     if "restriction" in point and point["restriction"] not in RESTRICTIONS:
-        raise ValueError(f"restriction is one of {', '.join(RESTRICTIONS)}. Choose one of them.")
+        raise Refusal(f"restriction is one of {', '.join(RESTRICTIONS)}. Choose one of them.")
 
 
 def _points(lengths: list[int]) -> tuple[dict[str, Any], ...]:

@@ -1,6 +1,6 @@
 """Samples to reach test error 0.7 on 1-sparse token regression, against the number of tokens.
 
-Source: mousavi2025, Figure 1a.
+Source: mousavi2025, Figure 1a, and Appendix E for its settings.
 Departures: runs have draws of link and encodings of their own (`draw`), because the draw alone moves the FFN by a
 factor of 2 and the published curve shows one draw; further runs of one draw (`run`) show the spread within it. The
 published recurrent curve belongs to the public code's GRU; "rnn" is the simple RNN of the text. Published values are

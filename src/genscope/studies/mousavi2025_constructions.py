@@ -1,6 +1,6 @@
 """Networks built to retrieve tokens: heads by sharpness, and a recurrent network by the number of tokens.
 
-Source: mousavi2025, Lemma 11; Propositions 26 to 28.
+Source: mousavi2025, Lemma 11; Propositions 26 and 28.
 Departures: encodings, links and prompts are drawn; besides random prompts there are hostile ones.
 Guarantee: that of `constructions.verify_retrieval`, in float64.
 """
@@ -113,6 +113,7 @@ TOKENS = Study(
     title="Heads built to retrieve tokens",
     source="mousavi2025, Lemma 11",
     trial=token_trial,
+    revision=2,
     trial_cost=0.2,
     points=_TOKEN_POINTS,
     seeds=3,
@@ -140,8 +141,9 @@ TOKENS = Study(
 RECURRENT = Study(
     name="mousavi2025-recurrent-retrieval",
     title="A recurrent network built to retrieve tokens",
-    source="mousavi2025, Propositions 26 to 28",
+    source="mousavi2025, Propositions 26 and 28",
     trial=recurrent_trial,
+    revision=2,
     trial_cost=1.5,
     points=(
         *grid(context_length=[8, 16, 32, 64, 128, 256, 512], dim=[4], sparsity=[1, 2], encoding_dim=[64]),
@@ -163,7 +165,7 @@ RECURRENT = Study(
                 "own t, against the number of tokens; labels have variance 1. On prompts with one t the same weights "
                 "are exact."
             ),
-            source="mousavi2025, Propositions 26 to 28",
+            source="mousavi2025, Propositions 26 and 28",
             labels={
                 "context_length": "tokens N",
                 "general_risk": "mean squared error on general prompts",

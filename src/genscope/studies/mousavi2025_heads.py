@@ -13,21 +13,20 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from genscope.bounds import heads_lower
 from genscope.lab import Plan, Study, grid
 from genscope.lab.figure import Line, Mean, Reference
 from genscope.lab.study import within
 from genscope.measure.risk import population_risk
-from genscope.models.mousavi2025 import Transformer
+from genscope.models.mousavi2025 import TokenTransformer
 from genscope.models.token_attention import draw_full
 from genscope.random import stream
-from genscope.tasks import Batch
+from genscope.refusal import Refusal
 from genscope.tasks.silent_half import SilentHalf
-from genscope.train.samples_to_threshold import begin, train_steps
+from genscope.train import Fresh, Risk, adamw, fit, squared
 
 CONTEXT_LENGTH, ENCODING_DIM, HIDDEN = 8, 8, 100
 BATCH, STEPS, RATE, DECAY = 128, 2_000, 3e-3, 1e-4
@@ -44,7 +43,7 @@ def lower_bound(family: str, *, heads: int, sparsity: int, dim: int) -> float:
 def trial(key: Key[Array, ""], *, family: str, sparsity: int, heads: int, dim: int) -> dict[str, Any]:
     """Train on fresh batches with a falling rate, then estimate the risk."""
     if family not in FAMILIES:
-        raise ValueError(f"got {family=}: families are {', '.join(FAMILIES)}. Choose one of them.")
+        raise Refusal(f"got {family=}: families are {', '.join(FAMILIES)}. Choose one of them.")
     task = SilentHalf.draw(
         stream(key, "encoding"),
         context_length=CONTEXT_LENGTH,
@@ -57,13 +56,21 @@ def trial(key: Key[Array, ""], *, family: str, sparsity: int, heads: int, dim: i
     inside = jnp.arange(size) >= dim if family == "positional" else jnp.ones(size, bool)
     model = draw_full(stream(key, "init"), dim=size, heads=heads, hidden=HIDDEN, output_bias=True)
     model = eqx.tree_at(lambda m: m.w_qk, model, replace_fn=lambda w: w + _blocks(heads, sparsity, dim))
-    model, losses = _train(model, task, inside, stream(key, "data"))
-    risk = population_risk(lambda x: _predict(model, task, inside, x), task, key=stream(key, "test"), size=100_000)
+    predict = Masked(task, inside)
+    run = fit(
+        model,
+        Fresh(task, stream(key, "data"), BATCH, ahead=False),
+        Risk(squared, predict),
+        until=STEPS,
+        optimizer=adamw(1.0, weight_decay=DECAY, schedule=_falling),
+        every=STEPS // 4,
+    )
+    risk = population_risk(lambda x: predict(run.model, x), task, key=stream(key, "test"), size=100_000)
     return {
         "risk": risk.mean,
         "risk_sem": risk.sem,
         "bound": lower_bound(family, heads=heads, sparsity=sparsity, dim=dim),
-        "loss_curve": losses[:: STEPS // 100],
+        "loss_curve": run.losses[:: STEPS // 100],
     }
 
 
@@ -78,34 +85,23 @@ def _blocks(heads: int, sparsity: int, dim: int) -> Float[Array, "heads D D"]:
     return jnp.asarray(blocks)
 
 
-@eqx.filter_jit
-def _predict(model: Transformer, task: SilentHalf, inside: Array, x: Float[Array, "size N d"]) -> Array:
+class Masked(eqx.Module):
     """Predictions of a network whose query-key matrices are 0 outside the given rows and columns."""
-    masked = eqx.tree_at(lambda m: m.w_qk, model, jnp.where(jnp.outer(inside, inside)[None], model.w_qk, 0))
-    return jax.vmap(lambda tokens: masked(task.encode(tokens)))(x)
+
+    task: SilentHalf
+    inside: Bool[Array, " D"]
+
+    @eqx.filter_jit
+    def __call__(self, model: TokenTransformer, x: Float[Array, "size N d"]) -> Float[Array, "size N"]:
+        """For a batch of tokens."""
+        mask = jnp.outer(self.inside, self.inside)[None]
+        masked = eqx.tree_at(lambda m: m.w_qk, model, jnp.where(mask, model.w_qk, 0))
+        return jax.vmap(lambda tokens: masked(self.task.encode(tokens)))(x)
 
 
-def _train(model: Transformer, task: SilentHalf, inside: Array, key: Key[Array, ""]) -> tuple[Transformer, np.ndarray]:
-    model, state = begin(model)
-    parts = []
-    for part, rate in enumerate((RATE, RATE / 3, RATE / 10, RATE / 30)):
-        fixed = (task, inside, key, jnp.int32(part * (STEPS // 4)), jnp.float32(rate))
-        model, state, values = _advance(fixed, model, state)
-        parts.append(np.asarray(values))
-    return model, np.concatenate(parts)
-
-
-@eqx.filter_jit(donate="all-except-first")
-def _advance(fixed, model, state) -> Any:
-    task, inside, key, first, rate = fixed
-
-    def losses(model: Any, task: Any, batch: Batch) -> Array:
-        return jnp.mean((_predict(model, task, inside, batch.x) - batch.y) ** 2, axis=1)
-
-    def draw(number: Array) -> Batch:
-        return task.sample(jr.fold_in(key, number), BATCH)
-
-    return train_steps(model, state, first + jnp.arange(STEPS // 4), draw, losses, task, rate, jnp.float32(DECAY))
+def _falling(steps: np.ndarray) -> np.ndarray:
+    """The rate, and in the later quarters a third, a tenth and a thirtieth of it."""
+    return RATE / np.array([1, 3, 10, 30])[steps // (STEPS // 4)]
 
 
 def _grid(family: str, sparsities: list[int], dim: int):

@@ -25,6 +25,7 @@ from genscope.lab import Plan, Study
 from genscope.lab.figure import Scatter
 from genscope.lab.study import Point, within
 from genscope.random import stream
+from genscope.refusal import Refusal
 
 FORMS = {"retrieval": "block", "block": "block", "full": "sharp", "best": "sharp"}
 TOKENS = 16  # the first half are normal, the others 0
@@ -171,7 +172,7 @@ def _points(family: str, *cases: tuple[int, int, int]) -> list[dict[str, Any]]:
 def _check_heads(point: Point) -> None:
     within(sparsity=(1, TOKENS // 2), dim=(1, 16), heads=(1, 8))(point)
     if "family" in point and point["family"] not in FORMS:
-        raise ValueError(f"family is one of {', '.join(FORMS)}. Choose one of these.")
+        raise Refusal(f"family is one of {', '.join(FORMS)}. Choose one of these.")
 
 
 _HEADS = (

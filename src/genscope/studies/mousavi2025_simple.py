@@ -1,6 +1,6 @@
 """Samples to reach test error 0.02 on simple-1STR, where one position answers for the whole prompt.
 
-Source: mousavi2025, Figure 1b.
+Source: mousavi2025, Figure 1b, and Appendix E for its settings.
 Departures: as in `mousavi2025_1str`; the published recurrent curve is compared with both the GRU of the public code and
 the simple RNN of the text, each under its own name.
 Guarantee: exact up to the screen's probability of missing (`train.screen`); unreached budgets are censored.

@@ -1,6 +1,7 @@
 """Samples to reach test error 0.88 on qSTR with a quadratic link, against the number q of tokens per label.
 
-Source: mousavi2025, Figure 3 (N = 7, Hermite link, rate 1e-4, weight decay 0.1, q heads, 500 q recurrent units).
+Source: mousavi2025, Figure 3 (N = 7) and Appendix E (Hermite link, rate 1e-4, weight decay 0.1, q heads, 500 q
+recurrent units).
 Departures: there is no public code for q > 1; protocol "code" has its networks and encodings, and decay, test law and
 recurrent units of the text. Checks come every 50 steps (nothing is said). q = 2 is added, because the RNN at q = 5 is
 beyond most budgets.

@@ -1,6 +1,7 @@
 r"""Balanced inputs: the probability of a 1 at which a Boolean function is 0 or 1 equally often.
 
-Source: edelman2022, Figure 2 (bits are 1 with probability p = 2^{-1/3}, so that an AND of three has balanced labels).
+Source: edelman2022, Section 6 (independent bits, 1 with probability p); that p = 2^{-1/3}, so that an AND of three has
+balanced labels, is recalled from the paper and not in the texts we have.
 Departures: functions that are balanced at several p, or at none, follow the rule stated at `balanced_probability`.
 Guarantee: exact up to rounding, for any truth table.
 """

@@ -1,7 +1,5 @@
 """AbstractTask and Batch: one input law with one target function, so that training and test data cannot drift apart.
 
-Source: None (house design).
-Departures: None.
 Guarantee: exact; in every batch y is the target at x.
 """
 
@@ -10,14 +8,15 @@ from typing import final
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Key, Shaped
+from jaxtyping import Array, Float, Key, Shaped
 
 
 class Batch(eqx.Module):
-    """Examples: inputs and their labels, row by row."""
+    """Examples: inputs and their labels, row by row; weights, if some count less than others (0 for padding)."""
 
     x: Shaped[Array, "size ..."]
     y: Shaped[Array, "size ..."]
+    weight: Float[Array, " size"] | None = None
 
 
 class AbstractTask(eqx.Module):

@@ -1,6 +1,7 @@
 """Searches for a rival: the same function at other positions that fits the same examples.
 
-Source: edelman2022, Figure 2 (training sets consistent with more than one hypothesis are rejected).
+Source: edelman2022, Section 6; that training sets consistent with more than one hypothesis are rejected is recalled
+from the paper and not in the texts we have.
 Departures: the paper's procedure for finding rivals is not stated; these searches are ours.
 Guarantee: exact. A search either names a rival, or proves that there is none, or raises because it would take longer
 than its limit.
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, UInt64
 from numpy.lib.stride_tricks import sliding_window_view
+
+from genscope.refusal import Refusal
 
 Words = UInt64[np.ndarray, " W"]
 Columns = UInt64[np.ndarray, "T W"]
@@ -33,7 +36,7 @@ class Effort:
         """Count work, and refuse to go beyond the limit."""
         self.spent += words
         if self.spent > self.limit:
-            raise ValueError(
+            raise Refusal(
                 f"the search for rivals among {self.hypotheses:,} hypotheses looked at {self.spent:,} words of data "
                 f"without an answer: the limit is {self.limit:,}. Use more examples, a shorter context or a smaller "
                 "support, or raise the limit."

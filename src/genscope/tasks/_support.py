@@ -1,7 +1,6 @@
 """Random supports: uniform sets of positions, cheap to compile and to draw at any context length.
 
 Source: Bentley and Floyd 1987 (sampling without replacement).
-Departures: None.
 Guarantee: every set of positions has the same probability up to a relative error of s T / 2^32.
 """
 
@@ -12,11 +11,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Int32, Key
 
+from genscope.refusal import Refusal
+
 
 def draw_support(key: Key[Array, ""], *, context_length: int, support_size: int) -> Int32[Array, " s"]:
     """A uniform subset of `support_size` positions out of `context_length`, in increasing order."""
     if not 0 <= support_size <= context_length:
-        raise ValueError(
+        raise Refusal(
             f"draw got {support_size=} with {context_length=}: the support is a set of positions, so "
             f"0 <= support_size <= {context_length}. Shorten the support or lengthen the context."
         )

@@ -1,29 +1,24 @@
 r"""Link functions: what a label is, given the q tokens that it depends on, and their two-layer ReLU forms.
 
-Source: mousavi2025, Section 2 (linear), Assumption 2 (two-layer form), Propositions 4 and 21 (`SquaredNorm`) and Figure
-3 (`Hermite`).
+Source: mousavi2025, Section 2 (`Average`; Assumption 2: two-layer forms), Propositions 4 and 21 (`SquaredNorm`) and
+Appendix E (`Linear`, and `Hermite` for Figure 3). `Relu` is ours.
 Departures: the vector mean of sparse averaging comes coordinate by coordinate, as `Average` along a coordinate vector.
-Guarantee: exact; `two_layer` is exact for `Linear`, `Average` and `TwoLayerLink`, and within the stated error for
-`Hermite` on its range. `SquaredNorm` has no exact form, and says so.
+Guarantee: labels are exact. `two_layer` is exact for `Linear`, `Average`, `Relu` and `TwoLayerLink`; for `Hermite` and
+`SquaredNorm` it is within the error asked for, on tokens of the size asked for (proof in `tasks.two_layer`).
 """
 
 import abc
 import math
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Key
 
-
-class TwoLayerForm(NamedTuple):
-    r"""$x\mapsto a^\top\sigma(Wx+b)$ on the q tokens written one after the other."""
-
-    weight: Float[Array, "m qd"]
-    bias: Float[Array, " m"]
-    outer: Float[Array, " m"]
+from genscope.refusal import Refusal
+from genscope.tasks.two_layer import TwoLayerForm, plus_minus, squares
 
 
 class AbstractLink(eqx.Module):
@@ -49,8 +44,11 @@ class AbstractLink(eqx.Module):
         """The label of the tokens."""
 
     @abc.abstractmethod
-    def two_layer(self) -> TwoLayerForm:
-        """Weights of a two-layer ReLU network that computes the link."""
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
+        """A two-layer ReLU network within `error` of the link, while no token's norm exceeds `radius`.
+
+        The norm is the Euclidean one, or of `order` infinity: the largest coordinate. Exact forms need neither.
+        """
 
 
 class _Directed(AbstractLink):
@@ -75,9 +73,10 @@ class Linear(_Directed):
         """The label of the tokens."""
         return jnp.sum(self.directions * x)
 
-    def two_layer(self) -> TwoLayerForm:
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
         r"""$v=\sigma(v)-\sigma(-v)$."""
-        return _plus_minus(self.directions.reshape(-1))
+        del radius, error, order
+        return plus_minus(np.asarray(self.directions, float).reshape(-1))
 
 
 class Average(AbstractLink):
@@ -100,9 +99,43 @@ class Average(AbstractLink):
         """The label of the tokens."""
         return jnp.mean(x @ self.direction)
 
-    def two_layer(self) -> TwoLayerForm:
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
         r"""$v=\sigma(v)-\sigma(-v)$."""
-        return _plus_minus(jnp.tile(self.direction / self.sparsity, self.sparsity))
+        del radius, error, order
+        return plus_minus(np.tile(np.asarray(self.direction, float) / self.sparsity, self.sparsity))
+
+
+_RELU_MEAN = 1 / math.sqrt(2 * math.pi)  # of relu(z), z standard normal
+_RELU_DEVIATION = math.sqrt(1 / 2 - 1 / (2 * math.pi))
+
+
+class Relu(_Directed):
+    r"""$\frac1{\sqrt q}\sum_j(\sigma(\langle u_j,x_j\rangle)-\mu)/s$, with mean $\mu$ and deviation $s$ of $\sigma(z)$.
+
+    Of variance 1 for standard normal tokens at q distinct positions.
+    """
+
+    @classmethod
+    def draw(cls, key: Key[Array, ""], *, sparsity: int, dim: int) -> "Relu":
+        """Independent uniform directions of unit length."""
+        return cls(_unit(key, dim, sparsity))
+
+    def __call__(self, x: Float[Array, "q d"]) -> Float[Array, ""]:
+        """The label of the tokens."""
+        along = jax.nn.relu(jnp.sum(self.directions * x, axis=1))
+        return jnp.sum(along - _RELU_MEAN) / (math.sqrt(self.sparsity) * _RELU_DEVIATION)
+
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
+        """One unit for each token, and one for the constant."""
+        del radius, error, order
+        rows = _placed(self.directions)
+        scale = 1 / (math.sqrt(self.sparsity) * _RELU_DEVIATION)
+        return TwoLayerForm(
+            weight=np.vstack([rows, np.zeros((1, rows.shape[1]))]),
+            bias=np.append(np.zeros(self.sparsity), 1.0),
+            outer=scale * np.append(np.ones(self.sparsity), -self.sparsity * _RELU_MEAN),
+            lipschitz=scale * float(np.linalg.norm(rows)),
+        )
 
 
 class Hermite(_Directed):
@@ -121,26 +154,10 @@ class Hermite(_Directed):
         along = jnp.sum(self.directions * x, axis=1)
         return jnp.sum(along**2 - 1) / math.sqrt(2 * self.sparsity)
 
-    def two_layer(self, radius: float = 6.0, pieces: int = 64) -> TwoLayerForm:
-        r"""Each square interpolated linearly between `pieces` + 1 equal knots on $[-r,r]$.
-
-        With knots $h=2r/K$ apart the largest error is $h^2/4$ per square, $\sqrt q\,h^2/(4\sqrt2)$ in all, while every
-        $|\langle u_j,x_j\rangle|\le r$.
-        """
-        if not (radius > 0 and pieces >= 1):
-            raise ValueError(
-                f"Hermite.two_layer got {radius=}, {pieces=}: the squares are interpolated on [-radius, radius] by at "
-                "least one piece. Give a positive radius and 1 piece or more."
-            )
-        knots = jnp.linspace(-radius, radius, pieces + 1)
-        slopes = knots[1:] + knots[:-1]  # of the chords of v^2
-        bends = jnp.concatenate([slopes[:1], jnp.diff(slopes)])  # v^2 = r^2 + sum_k bend_k relu(v - knot_k)
-        scale = 1 / math.sqrt(2 * self.sparsity)
-        placed = jnp.einsum("jk,jd->jkd", jnp.eye(self.sparsity), self.directions).reshape(self.sparsity, -1)
-        weight = jnp.concatenate([jnp.repeat(placed, pieces, axis=0), jnp.zeros((1, placed.shape[1]))])
-        bias = jnp.concatenate([jnp.tile(-knots[:-1], self.sparsity), jnp.ones(1)])
-        constant = self.sparsity * (radius**2 - 1) * scale
-        return TwoLayerForm(weight, bias, jnp.append(jnp.tile(bends * scale, self.sparsity), constant))
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
+        """Each square by chords: see `squares`."""
+        given = {"sparsity": self.sparsity, "radius": radius, "error": error, "order": order}
+        return squares(_placed(self.directions), 1 / math.sqrt(2 * self.sparsity), **given)
 
 
 class SquaredNorm(AbstractLink):
@@ -164,12 +181,10 @@ class SquaredNorm(AbstractLink):
         """The label of the tokens."""
         return (jnp.sum(x**2) - self.sparsity * self.dim) / math.sqrt(self.sparsity * self.dim)
 
-    def two_layer(self) -> TwoLayerForm:
-        """None is exact."""
-        raise ValueError(
-            "SquaredNorm has no exact two-layer ReLU form: a sum of squares is not piecewise linear. Use Hermite with "
-            "its interpolation, or Linear, Average or TwoLayerLink, which are exact."
-        )
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
+        """The square of each coordinate by chords: see `squares`."""
+        given = {"sparsity": self.sparsity, "radius": radius, "error": error, "order": order}
+        return squares(np.eye(self.sparsity * self.dim), 1 / math.sqrt(self.sparsity * self.dim), **given)
 
 
 class TwoLayerLink(AbstractLink):
@@ -183,7 +198,7 @@ class TwoLayerLink(AbstractLink):
     def __check_init__(self):
         w, b, a = self.weight.shape, self.bias.shape, self.outer.shape
         if len(w) != 2 or b != w[:1] or a != w[:1] or self.count < 1 or w[1] % self.count:
-            raise ValueError(
+            raise Refusal(
                 f"TwoLayerLink got weight {w}, bias {b}, outer {a} and count={self.count}: they are [m, q*d], "
                 "[m], [m] and q. Make the sizes fit."
             )
@@ -197,27 +212,35 @@ class TwoLayerLink(AbstractLink):
         """The label of the tokens."""
         return self.outer @ jax.nn.relu(self.weight @ x.reshape(-1) + self.bias)
 
-    def two_layer(self) -> TwoLayerForm:
-        """Itself."""
-        return TwoLayerForm(self.weight, self.bias, self.outer)
+    def two_layer(self, *, radius: float, error: float, order: float = 2.0) -> TwoLayerForm:
+        r"""Itself; $W^\top(a\circ1_{>0})$, its gradient, is at most $\min(\|a\|\|W\|_2,\sum_k|a_k|\|w_k\|)$ long."""
+        del radius, error, order
+        weight, bias, outer = (np.asarray(part, float) for part in (self.weight, self.bias, self.outer))
+        lipschitz = min(
+            float(np.linalg.norm(outer) * np.linalg.norm(weight, 2)),
+            float(np.abs(outer) @ np.linalg.norm(weight, axis=1)),
+        )
+        return TwoLayerForm(weight, bias, outer, lipschitz)
 
 
 # By the names of the command line and of studies.
-LINKS = {"linear": Linear, "hermite2": Hermite, "average": Average, "norm2": SquaredNorm}
+LINKS = {"linear": Linear, "relu": Relu, "hermite2": Hermite, "average": Average, "norm2": SquaredNorm}
 
 
 def draw_link(name: str, key: Key[Array, ""], *, sparsity: int, dim: int) -> AbstractLink:
     """A random link of a family."""
     if name not in LINKS or sparsity < 1 or dim < 1:
-        raise ValueError(
+        raise Refusal(
             f"got the link {name!r} of {sparsity=}, {dim=}: links are {', '.join(LINKS)}, of at least one token of at "
             "least one dimension. Choose among these."
         )
     return LINKS[name].draw(key, sparsity=sparsity, dim=dim)
 
 
-def _plus_minus(u: Float[Array, " qd"]) -> TwoLayerForm:
-    return TwoLayerForm(jnp.stack([u, -u]), jnp.zeros(2), jnp.array([1.0, -1.0]))
+def _placed(directions: Float[Array, "q d"]) -> Float[np.ndarray, "q qd"]:
+    """Row j reads token j alone, along direction j."""
+    rows = np.asarray(directions, float)
+    return np.einsum("jk,jd->jkd", np.eye(len(rows)), rows).reshape(len(rows), -1)
 
 
 def _unit(key: Key[Array, ""], dim: int, count: int) -> Float[Array, "count dim"]:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from genscope.random import biased_bits
+from genscope.refusal import Refusal
 from genscope.tasks._base import AbstractTask
 from genscope.tasks._support import draw_support
 
@@ -28,7 +29,7 @@ class ParityChain(AbstractTask):
 
     def __check_init__(self):
         if self.relevant.shape != (self.context_length,):
-            raise ValueError(
+            raise Refusal(
                 f"ParityChain got relevant of shape {self.relevant.shape} with context_length={self.context_length}: "
                 "every position is relevant or not. Give one truth value for each, or use ParityChain.at."
             )
@@ -39,7 +40,7 @@ class ParityChain(AbstractTask):
         positions = np.asarray(support, int)
         inside = positions.ndim == 1 and positions.size and ((positions >= 0) & (positions < context_length)).all()
         if not inside or len(np.unique(positions)) < len(positions):
-            raise ValueError(
+            raise Refusal(
                 f"ParityChain.at got support={positions.tolist()} with {context_length=}: the support is a list of "
                 f"distinct positions 0, ..., {context_length - 1}, one at least. Correct the positions."
             )

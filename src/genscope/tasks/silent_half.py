@@ -1,7 +1,8 @@
 r"""The law that shows why q heads are needed: half of the tokens are silent, and ask for the same q of the others.
 
 Source: mousavi2025, Propositions 4 and 21: $x_i\sim\mathcal N(0,I_d)$ for $i\le N/2$ and 0 beyond; beyond,
-$t_i=(1,\dots,q)$ and $y_i=\frac1{\sqrt{qd}}\sum_{j\le q}(\|x_j\|^2-d)$. (The proof has the halves the wrong way round.)
+$t_i=(1,\dots,q)$ and $y_i=\frac1{\sqrt{qd}}\sum_{j\le q}(\|x_j\|^2-d)$. (The proof of Proposition 4 has the halves the
+wrong way round.)
 Departures: tokens of the first half ask for q silent ones, so that their labels are 0 and predicting 0 has risk 1.
 Guarantee: exact.
 
@@ -16,6 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
+from genscope.refusal import Refusal
 from genscope.tasks._base import AbstractTask
 from genscope.tasks.links import SquaredNorm
 from genscope.tasks.token_encoding import rademacher_encoding
@@ -31,7 +33,7 @@ class SilentHalf(AbstractTask):
     def __check_init__(self):
         n = self.encoding.shape[-2]
         if n % 2 or not 1 <= self.sparsity <= n // 2 or self.dim < 1:
-            raise ValueError(
+            raise Refusal(
                 f"SilentHalf got {n} tokens, sparsity={self.sparsity}, dim={self.dim}: an even number of tokens, half "
                 "of which hold the q that are asked for, of dimension 1 or more. Change these."
             )

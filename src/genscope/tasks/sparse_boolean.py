@@ -25,6 +25,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from genscope.fourier import number_of_table, parse, points, table_of_number
 from genscope.fourier.expression import Expression
 from genscope.random import biased_bits, stream
+from genscope.refusal import Refusal
 from genscope.tasks._balance import balanced_probability, one_probability, weight_counts
 from genscope.tasks._base import AbstractTask
 from genscope.tasks._support import draw_support
@@ -43,7 +44,7 @@ class AbstractSparseBoolean(AbstractTask):
 
     def __check_init__(self):
         if not 0 <= self.probability <= 1:
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got probability={self.probability}: a bit is 1 with a probability between 0 "
                 "and 1. Leave it out for balanced labels."
             )
@@ -51,7 +52,7 @@ class AbstractSparseBoolean(AbstractTask):
             return
         positions = np.asarray(self.support)
         if len(np.unique(positions)) < len(positions) or ((positions < 0) | (positions >= self.context_length)).any():
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got support={positions.tolist()} with context_length={self.context_length}: "
                 f"the support is a list of distinct positions 0, ..., {self.context_length - 1}. Correct the "
                 "positions or lengthen the context."
@@ -90,7 +91,7 @@ class AbstractSparseBoolean(AbstractTask):
     def target(self, x: Bool[Array, " T"]) -> Float[Array, ""]:
         """The function of the bits at the support, as 0 or 1."""
         if x.shape != (self.context_length,):  # JAX does not complain about positions outside
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__}.target got an input of shape {x.shape}: one example has context_length="
                 f"{self.context_length} bits. Use jax.vmap for several examples, or change the length."
             )
@@ -102,7 +103,7 @@ class AbstractSymmetric(AbstractSparseBoolean):
 
     def __check_init__(self):
         if self.support_size == 0:
-            raise ValueError(
+            raise Refusal(
                 f"{type(self).__name__} got an empty support: it combines one or more bits. Name at least one "
                 "position, or write a constant as SparseExpression.parse('1', context_length=...)."
             )
@@ -204,7 +205,7 @@ class SparseThreshold(AbstractSymmetric):
     def __check_init__(self):
         size = self.support_size
         if not 1 <= self.threshold <= size:
-            raise ValueError(
+            raise Refusal(
                 f"SparseThreshold got threshold={self.threshold} with {size} positions: at least 1 and at most {size} "
                 "ones can be asked for. Change the threshold, or write a constant as SparseExpression."
             )
@@ -251,7 +252,7 @@ class SparseExpression(AbstractSparseBoolean):
         entries = np.asarray(table)
         size = np.shape(support)[-1]
         if entries.shape != (2**size,) or not np.isin(entries, (0, 1)).all():
-            raise ValueError(
+            raise Refusal(
                 f"SparseExpression got a table of shape {entries.shape} for {size} positions: it has a value 0 or 1 "
                 f"for each of the 2^{size} = {2**size} inputs. Give that many, the first position varying fastest."
             )
@@ -308,7 +309,7 @@ def _array(support: Positions) -> Int[Array, " s"]:
         return jnp.asarray(support)
     positions = np.asarray(support)
     if positions.ndim != 1 or not (positions.size == 0 or np.issubdtype(positions.dtype, np.integer)):
-        raise ValueError(
+        raise Refusal(
             f"a sparse task got support={positions.tolist()}: the support is a list of positions, which are integers. "
             "Give a list such as [5, 20, 30]."
         )

@@ -1,6 +1,6 @@
 r"""Position encodings of token regression: random signs, how far apart their rows are, and how likely they collide.
 
-Source: mousavi2025, Assumption 3 ($\|\omega_i\|=1$, $|\langle\omega_i,\omega_j\rangle|\le\frac12$) and Appendix E
+Source: mousavi2025, Assumption 3 ($\|\omega_i\|=1$, $|\langle\omega_i,\omega_j\rangle|\le\frac12$) and Figure 1
 ($d_e=\lfloor5\ln N\rfloor$ random signs).
 Departures: the assumption is an option (`max_correlation`), because the experiments' encodings almost never satisfy it;
 the gap $\gamma$ takes the place of the paper's 1/2 everywhere.
@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from genscope.random import biased_bits
+from genscope.refusal import Refusal
 
 _TRIES = 200  # candidates per row before a correlation is called out of reach
 
@@ -35,7 +36,7 @@ def rademacher_encoding(
     By Hoeffding, $P(\text{some }|\langle\omega_i,\omega_j\rangle|>\frac12)\le N^2e^{-d_e/8}$.
     """
     if tokens < 1 or dim < 1:
-        raise ValueError(f"rademacher_encoding got {tokens=}, {dim=}: both are counts. Give at least 1.")
+        raise Refusal(f"rademacher_encoding got {tokens=}, {dim=}: both are counts. Give at least 1.")
     if max_correlation is None:
         return _signs(key, tokens, dim)
     rows: list[np.ndarray] = []
@@ -44,7 +45,7 @@ def rademacher_encoding(
             rows.append(candidate)
             if len(rows) == tokens:
                 return jnp.asarray(np.stack(rows))
-    raise ValueError(
+    raise Refusal(
         f"rademacher_encoding got {tokens=}, {dim=}, {max_correlation=}: only {len(rows)} rows that far apart were "
         f"found among {_TRIES * tokens}. Raise the dimension ({math.ceil(8 * math.log(2 * tokens**2))} suffices for "
         "1/2 with probability 1/2) or the correlation."

@@ -1,6 +1,6 @@
 r"""q-sparse token regression: at each position of a prompt, a function of the tokens that the prompt points to.
 
-Source: mousavi2025, Definition 1 (qSTR), simple-qSTR, and Section 2 (encoded input).
+Source: mousavi2025, Definition 2 (qSTR and simple-qSTR) and Appendix A.1 (encoded input).
 Departures: indices are 0-based. Positions may be distinct (`replace=False`). A task can be padded to a larger shape,
 so that tasks of several lengths share one compiled program; the law of the real tokens does not change.
 Guarantee: exact; tokens are standard normal in float32, positions uniform to within $N/2^{23}$.
@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from genscope.random import stream, words
+from genscope.refusal import Refusal
 from genscope.tasks._base import AbstractTask
 from genscope.tasks.links import AbstractLink, draw_link
 from genscope.tasks.token_encoding import default_encoding_dim, rademacher_encoding
@@ -48,9 +49,9 @@ class TokenRegression(AbstractTask):
 
     def __check_init__(self):
         if self.scale not in ("none", "sqrt_d_over_q"):
-            raise ValueError(f"TokenRegression got scale={self.scale!r}: none or sqrt_d_over_q. Choose one of them.")
+            raise Refusal(f"TokenRegression got scale={self.scale!r}: none or sqrt_d_over_q. Choose one of them.")
         if not self.replace and self.sparsity > self.context_length:
-            raise ValueError(
+            raise Refusal(
                 f"TokenRegression got {self.sparsity} distinct positions among {self.context_length} tokens: there are "
                 "at most as many. Allow repeated positions (replace=True) or lengthen the context."
             )
@@ -107,7 +108,7 @@ class TokenRegression(AbstractTask):
         """The same task in larger arrays, filled with zeros."""
         rows, columns = self.encoding.shape
         if self.length is not None or context_length < rows or encoding_dim < columns:
-            raise ValueError(
+            raise Refusal(
                 f"TokenRegression.padded got {context_length=}, {encoding_dim=} for {rows} tokens with encodings of "
                 f"{columns}: padding only adds, and once. Pad the original task, to sizes at least as large."
             )
@@ -145,7 +146,7 @@ class TokenRegression(AbstractTask):
     def split(self, prompt: Float[Array, "N row"]) -> tuple[Float[Array, "N d"], Int[Array, "N q"]]:
         """Tokens and positions of one prompt."""
         if prompt.shape != (self.context_length, self.dim + self.sparsity):
-            raise ValueError(
+            raise Refusal(
                 f"TokenRegression got a prompt of shape {prompt.shape}: one prompt has {self.context_length} rows of "
                 f"{self.dim} + {self.sparsity} numbers. Use jax.vmap for several, or change the task."
             )

@@ -1,6 +1,7 @@
 r"""Training sets that identify their hypothesis: rejection of ambiguous draws, and what an ideal learner needs.
 
-Source: edelman2022, Figure 2 (training sets that fit more than one support are rejected; about 70 examples at T = 300).
+Source: edelman2022, Section 6; that training sets which fit more than one support are rejected is recalled from the
+paper and not in the texts we have.
 Departures: the search for rivals, the expected number of rivals and the ideal learner are ours.
 Guarantee: exact. AND, OR and parity have searches of their own; every other function is searched with pruning, and a
 search that would pass its limit raises instead of guessing. `expected_rivals` is an exact expectation.
@@ -17,6 +18,7 @@ from jaxtyping import Array, ArrayLike, Bool, Key
 
 from genscope.fourier import points
 from genscope.fourier.expression import reduce_table
+from genscope.refusal import Refusal
 from genscope.tasks._base import Batch
 from genscope.tasks._rivals import Effort, rival_and, rival_parity, rival_placement
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean, AbstractSymmetric
@@ -73,7 +75,7 @@ def draw_unique(
     """
     drawn = size if capacity is None else capacity
     if attempts < 1 or not 0 <= size <= drawn:
-        raise ValueError(
+        raise Refusal(
             f"draw_unique got {size=}, {attempts=}, {capacity=}: it makes at least one attempt, and draws no fewer "
             "examples than it returns. Raise attempts to 1 or more, and capacity to the size or leave it out."
         )
@@ -112,7 +114,7 @@ def ideal_sample_size(*, context_length: int, support_size: int = 3, failure: fl
     A learner that returns any consistent support then fails with at most that probability (Markov's inequality).
     """
     if not failure > 0:
-        raise ValueError(f"ideal_sample_size got {failure=}: some rivals are always possible. Give a positive number.")
+        raise Refusal(f"ideal_sample_size got {failure=}: some rivals are always possible. Give a positive number.")
 
     def enough(sample_size: int) -> bool:
         rivals = expected_rivals(context_length=context_length, sample_size=sample_size, support_size=support_size)
@@ -141,7 +143,7 @@ def _sample(task: AbstractSparseBoolean, key: Key[Array, ""], size: int) -> Batc
 
 def _check_sizes(context_length: int, support_size: int) -> None:
     if not 1 <= support_size <= context_length:
-        raise ValueError(
+        raise Refusal(
             f"got {support_size=} with {context_length=}: the support is a set of positions, so 1 <= support_size <= "
             f"{context_length}. Shorten the support or lengthen the context."
         )
@@ -153,7 +155,7 @@ def _examples(
     x, y = np.asarray(x), np.asarray(y)
     bits = all(array.dtype == bool or np.isin(array, (0, 1)).all() for array in (x, y))
     if y.ndim != 1 or x.shape != (len(y), task.context_length) or not bits:
-        raise ValueError(
+        raise Refusal(
             f"find_rival got x of shape {x.shape} and y of shape {y.shape}: examples are bits 0 or 1, x of shape "
             f"[m, {task.context_length}] and y of shape [m]. Give a batch drawn from the task."
         )

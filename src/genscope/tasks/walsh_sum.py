@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from genscope.fourier import WalshFunction
 from genscope.random import biased_bits, stream
+from genscope.refusal import Refusal
 from genscope.tasks._base import AbstractTask
 from genscope.tasks._support import draw_support
 
@@ -48,7 +49,7 @@ class WalshSum(AbstractTask):
         """
         sets = math.comb(context_length, degree) if 1 <= degree <= context_length else 0
         if not 1 <= sparsity <= sets or basis not in ("chi", "phi"):
-            raise ValueError(
+            raise Refusal(
                 f"WalshSum.draw got {degree=}, {sparsity=}, {basis=} with {context_length=}: supports are different "
                 f"sets of `degree` positions, of which there are {sets}, and the basis is 'chi' or 'phi'. Lower the "
                 "sparsity, or change the degree."
@@ -94,7 +95,7 @@ class WalshSum(AbstractTask):
     def target(self, x: Bool[Array, " T"]) -> Float[Array, ""]:
         """The sum of the signed coefficients."""
         if x.shape != (self.context_length,):
-            raise ValueError(
+            raise Refusal(
                 f"WalshSum.target got an input of shape {x.shape}: one example has {self.context_length} bits. Use "
                 "jax.vmap for several examples, or change the length."
             )

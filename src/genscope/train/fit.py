@@ -1,111 +1,201 @@
-"""Full-batch training on a fixed sample, with early stop and divergence as data.
+"""One loop for all training: a model, a source of examples, an objective, an optimizer, and rules that end the run.
 
-Source: edelman2022, Section 6 (full-batch Adam on the cross entropy).
-Departures: None.
+Divergence is data: a loss that is not finite ends a run and is kept.
+
 Guarantee: exact; padded examples (weight 0) and the grouping of steps change nothing but rounding.
 """
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jaxtyping import Array, Float, PyTree
+from jax.flatten_util import ravel_pytree
+from jaxtyping import PyTree
 
-Model = TypeVar("Model", bound=eqx.Module)
-Predict = Callable[[Any, Array], Array]  # of a model and a batch of inputs
-Loss = Callable[[Array, Array, Array], Array]
+from genscope.refusal import Refusal
+from genscope.train._program import program, split
+from genscope.train.objective import AbstractObjective, as_objective
+from genscope.train.optimizers import Optimizer
+from genscope.train.sources import AbstractSource
+from genscope.train.stops import Below, Check, Progress, Rule, stopping
 
-ADAM = optax.adam(1.0)  # a rate multiplies its updates, so that sweeps over learning rates share one program
+Model = TypeVar("Model")
+FEW = 2**15  # parameters: they and their averages fit the second cache
 
 
-def by_example(model: eqx.Module, x: Array) -> Array:
-    """Predictions of a model that takes one example: the default `predict`."""
-    return jax.vmap(model)(x)  # pyright: ignore[reportArgumentType]  # a model is callable by contract
-
-
-class Fit(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Fit(Generic[Model]):
     """A finished training run."""
 
-    model: eqx.Module
+    model: Model
     steps: int  # taken, including those of the last chunk
+    samples: int  # drawn from the law of the data: a lower limit of what it takes, unless `reached`
     losses: np.ndarray  # before each step
-    stopped: bool  # `stop` asked for the end
-    diverged: bool  # a loss was not finite; training ended there
-    settled: bool  # a loss fell below the floor; training ended there
+    recorded: dict[str, np.ndarray]  # what the objective records at each step
+    checks: tuple[Check, ...]  # of the rule `Below`
+    ended: str  # by "steps", "diverged", or the name of a rule: "floor", "below", "stop"
 
     @property
     def loss(self) -> float:
         """The last loss that was computed."""
-        return float(self.losses[-1]) if len(self.losses) else float("nan")
+        return float(self.losses[-1])
 
+    @property
+    def diverged(self) -> bool:
+        """A loss was not finite; training ended there."""
+        return self.ended == "diverged"
 
-def updated(model, state, gradient, *, optimizer: optax.GradientTransformation, rate: Array):
-    """Model and optimizer state after one step along a gradient."""
-    with jax.numpy_dtype_promotion("standard"):  # optax multiplies floats by integer counts
-        updates, state = optimizer.update(gradient, state, model)
-    return optax.apply_updates(model, jax.tree.map(lambda u: rate * u, updates)), state
+    @property
+    def reached(self) -> bool:
+        """A check found the mean loss below its threshold."""
+        return self.ended == "below"
 
+    @property
+    def settled(self) -> bool:
+        """A training loss fell below the floor."""
+        return self.ended == "floor"
 
-def _advance(model, state, x, y, weight, rate, *, predict, loss, optimizer, steps):
-    def step(carry, _):
-        model, state = carry
-        value, gradient = jax.value_and_grad(lambda model: loss(predict(model, x), y, weight))(model)
-        return updated(model, state, gradient, optimizer=optimizer, rate=rate), value
-
-    (model, state), losses = jax.lax.scan(step, (model, state), length=steps)
-    return model, state, losses
-
-
-@partial(jax.jit, static_argnames="optimizer")
-def begin(model: Model, *, optimizer: optax.GradientTransformation) -> tuple[Model, PyTree]:
-    """A copy of the model, since the chunks of a run give their buffers away, and the first state of the optimizer."""
-    return jax.tree.map(jnp.copy, model), optimizer.init(model)  # pyright: ignore[reportArgumentType]  # a pytree
-
-
-advance = jax.jit(_advance, static_argnames=("predict", "loss", "optimizer", "steps"), donate_argnums=(0, 1))
+    @property
+    def stopped(self) -> bool:
+        """A rule of the caller's asked for the end."""
+        return self.ended == "stop"
 
 
 def fit(
     model: Model,
-    x: Array,
-    y: Float[Array, " m"],
+    source: AbstractSource,
+    objective: AbstractObjective | Callable[..., Any],
+    until: int | Rule | Sequence[int | Rule],
     *,
-    loss: Loss,
-    steps: int,
-    rate: float = 1.0,
-    weight: Float[Array, " m"] | Float[np.ndarray, " m"] | None = None,
-    optimizer: optax.GradientTransformation = ADAM,
-    predict: Predict = by_example,
+    optimizer: Optimizer,
     every: int = 10,
-    floor: float = 0.0,
-    stop: Callable[[Model, int], bool] | None = None,
-) -> Fit:
-    """Train on all examples at once for at most `steps` steps.
+    trainable: PyTree = eqx.is_inexact_array,
+    brief: bool = False,
+) -> Fit[Model]:
+    """Train a module, or any tree that can be called, until a rule ends the run.
 
-    After each chunk of `every` steps `stop(model, steps taken)` may end the run, and so does a loss below `floor`.
-    Updates of the optimizer are multiplied by `rate`, which is traced: a sweep over rates, labels or weights compiles
-    once per shape.
+    `until` is a number of steps, or rules of which one is such a number; they are asked after every `every` steps, in
+    order. Of the model, floating point arrays are trained, or those that `trainable`, an Equinox filter, picks. Numbers
+    of the optimizer are traced: a sweep over rates, labels or weights compiles once per shape. With `brief`, for runs
+    that end soon, compiling takes half the time.
     """
-    if steps < 1 or every < 1:
-        raise ValueError(f"fit got {steps=} with {every=}: both count steps. Give at least 1.")
-    weight = jnp.ones(len(x)) if weight is None else jnp.asarray(weight)
-    model, state = begin(model, optimizer=optimizer)
-    scale = jnp.float32(rate)
-    losses: list[np.ndarray] = []
-    taken, stopped, diverged, settled = 0, False, False, False
-    while taken < steps and not (stopped or diverged or settled):
-        size = min(every, steps - taken)
-        model, state, chunk = advance(
-            model, state, x, y, weight, scale, predict=predict, loss=loss, optimizer=optimizer, steps=size
-        )
-        losses.append(np.asarray(chunk))
-        taken += size
-        diverged = not np.isfinite(losses[-1]).all()
-        stopped = not diverged and stop is not None and stop(model, taken)
-        settled = not diverged and bool(losses[-1][-1] < floor)
-    return Fit(model, taken, np.concatenate(losses), stopped, diverged, settled)
+    run = _Run(model, source, objective, optimizer, trainable, brief)
+    limit, rules = stopping(until, every)
+    trained, state = run.begin()()
+    losses, recorded, checks, memory = [], [], [], {}
+    taken, ended = 0, "steps"
+    while taken < limit and ended == "steps":
+        count, steps = run.steps(trained, state, taken, min(every, limit - taken))
+        trained, state, values, extras = steps()
+        taken += count
+        progress = run.progress(taken, trained, values, memory)
+        for rule in rules:
+            answer = rule(progress)
+            if isinstance(answer, Check):
+                checks.append(answer)
+            if answer:
+                ended = getattr(rule, "name", "stop")
+                break
+        losses.append(progress.losses)
+        recorded.append(extras)
+        if not np.isfinite(losses[-1]).all():
+            ended = "diverged"
+    return Fit(
+        eqx.combine(trained, run.fixed),
+        taken,
+        source.samples(taken),
+        np.concatenate(losses),
+        jax.tree.map(lambda *parts: np.concatenate(parts), *recorded),
+        tuple(checks),
+        ended,
+    )
+
+
+def compilations(
+    model: Any, source: AbstractSource, objective: Any, until: Any, *, every: int = 10, **options: Any
+) -> tuple[Callable[[], Any], ...]:
+    """What compiles the programs of `fit` for such arrays, to be called side by side; the arrays may hold anything.
+
+    The steps, which take longest to compile, are traced here: threads that trace wait for each other.
+    """
+    run = _Run(model, source, objective, **options)
+    limit, rules = stopping(until, every)
+    begin, progress = _lowered(run.begin()), run.progress(0, run.trained, None, {})
+    trained, state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), begin.out_info)
+    steps = _lowered(run.steps(trained, state, 0, min(every, limit))[1])
+    checks = [rule.program(progress, lower=True) for rule in rules if isinstance(rule, Below)]
+    later = [lambda check=check, earlier=earlier: check(run.trained, earlier).compile() for check, earlier in checks]
+    return steps.compile, begin.compile, *later
+
+
+def _lowered(call: Any) -> Any:
+    return call.func.lower(*call.args, **call.keywords)
+
+
+class _Run:
+    """What the steps do not change, as their program takes it."""
+
+    def __init__(self, model, source, objective, optimizer, trainable=eqx.is_inexact_array, brief=False):
+        self.trained, self.fixed = eqx.partition(model, trainable)
+        if not jax.tree.leaves(self.trained):
+            raise Refusal(
+                f"fit got a {type(model).__name__} without parameters: weights are floating point arrays. Give a model "
+                "that has some."
+            )
+        self.source, self.objective, self.optimizer, self.brief = source, as_objective(objective), optimizer, brief
+        steady = dataclasses.replace(optimizer, schedule=None)  # what the steps need of it are factors
+        self.arrays, self.static = split((self.fixed, source, self.objective, steady))
+
+    def begin(self) -> partial:
+        """A copy of the parameters, since chunks give their buffers away, and the first state of the optimizer."""
+        return partial(program(_begin, ("static",), (), brief=True), self.trained, self.arrays, static=self.static)
+
+    def steps(self, trained: PyTree, state: PyTree, first: int, most: int) -> tuple[int, partial]:
+        """How many come next, and their program; it takes the buffers of parameters and state."""
+        count, window = self.source.window(first, most)
+        steps = program(_advance, ("static", "count"), ("trained", "state"), brief=self.brief)
+        arguments = trained, state, self.arrays, window, self.optimizer.factors(first, count)
+        return count, partial(steps, *arguments, static=self.static, count=count)
+
+    def progress(self, taken: int, trained: PyTree, values: Any, memory: dict[Any, Any]) -> Progress:
+        """What rules are asked about."""
+        return Progress(taken, trained, self.fixed, values, self.source, self.objective, self.brief, memory)
+
+
+def _begin(trained, arrays, *, static) -> Any:
+    *_, optimizer = static.join(arrays)
+    return jax.tree.map(jnp.copy, trained), optimizer.direction.init(_together(trained, optimizer)[0])
+
+
+def _advance(trained, state, arrays, window, factors, *, static, count) -> Any:
+    fixed, source, objective, optimizer = static.join(arrays)
+    together, apart = _together(trained, optimizer)
+    keys, rows = source.steps(window, count)
+
+    def step(carry, now):
+        together, state = carry
+        key, row, factor = now
+        batch = source.batch(row)
+        (value, recorded), gradient = jax.value_and_grad(
+            lambda trained: objective(eqx.combine(trained, fixed), batch, key), has_aux=True
+        )(apart(together))
+        return optimizer.step(together, state, _together(gradient, optimizer)[0], factor), (value, recorded)
+
+    (together, state), (values, recorded) = jax.lax.scan(step, (together, state), (keys, rows, factors), length=count)
+    return apart(together), state, values, recorded
+
+
+def _together(trained: PyTree, optimizer: Optimizer) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+    """Few parameters as one vector, with the way back: an update is then three loops, not three for each array.
+
+    Of many parameters the copies would cost more than the loops. Parameters with rates of their own stay apart, and so
+    do those whose gradients are cut, which takes a loop over each array anyway.
+    """
+    if not optimizer.is_elementwise or sum(leaf.size for leaf in jax.tree.leaves(trained)) > FEW:
+        return trained, lambda trained: trained
+    return ravel_pytree(trained)

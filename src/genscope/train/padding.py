@@ -1,12 +1,12 @@
 """Padded sample sizes: few shapes, so that few programs are compiled.
 
-Source: None (house convention).
-Departures: None.
 Guarantee: above the smallest shape, at most a quarter as many rows again as were asked for.
 """
 
 import numpy as np
 from jaxtyping import Float
+
+from genscope.refusal import Refusal
 
 
 def padded_size(size: int, *, smallest: int = 32) -> int:
@@ -20,7 +20,7 @@ def padded_size(size: int, *, smallest: int = 32) -> int:
     [2, 3, 5]
     """
     if size < 1:
-        raise ValueError(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
+        raise Refusal(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
     power = smallest
     while 2 * power < size:
         power *= 2

@@ -5,7 +5,6 @@ $\rho=N(\theta,\operatorname{diag}\sigma_i^2)$ and $\pi=N(\theta_0,\sigma_{\pi,g
 \sigma_{\pi,g}^2-l_g\big)$ with the means $q_g$ of $\sigma_i^2+(\theta_i-\theta_{0,i})^2$ and $l_g$ of $\log\sigma_i^2$
 over the $p_g$ weights of the group. It is least at $\sigma_{\pi,g}^2=q_g$: $\frac12\sum_gp_g(\log q_g-l_g)$.
 
-Source: None (Gaussian divergences); lintilhac2026, Theorem 2, has one deviation for all.
 Departures: deviations by group or by weight, and a prior with its own.
 Guarantee: exact up to rounding.
 """
@@ -20,6 +19,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Key, PyTree
 
+from genscope.refusal import Refusal
+
 
 def parameters(model: PyTree) -> PyTree:
     """The weights of a model: its floating point arrays."""
@@ -27,29 +28,40 @@ def parameters(model: PyTree) -> PyTree:
 
 
 class Posterior(eqx.Module):
-    """A Gaussian about a model: each of its arrays has an array of deviations, of its shape or one number for all."""
+    """A Gaussian about a model: each of its arrays has an array of deviations, of its shape or one number for all.
+
+    Their logarithms are what is trained, since these are free of limits.
+    """
 
     mean: PyTree
-    deviation: PyTree
+    log_deviation: PyTree
+
+    @property
+    def deviation(self) -> PyTree:
+        """Standard deviations of the weights."""
+        return jax.tree.map(jnp.exp, self.log_deviation)
 
     @classmethod
     def around(cls, model: PyTree, deviation: float, *, by_weight: bool = False) -> "Posterior":
         """One deviation for all weights to start with."""
         if not deviation > 0:
-            raise ValueError(
-                f"Posterior.around got {deviation=}: weights are drawn with a positive deviation. Give one."
-            )
+            raise Refusal(f"Posterior.around got {deviation=}: weights are drawn with a positive deviation. Give one.")
         start = jax.tree.map(
             lambda leaf: jnp.full(leaf.shape if by_weight else (), deviation, leaf.dtype), parameters(model)
         )
-        return cls(model, start)
+        return cls(model, jax.tree.map(jnp.log, start))
 
     def draw(self, key: Key[Array, ""]) -> PyTree:
         """A model with drawn weights."""
-        weights, rest = eqx.partition(self.mean, eqx.is_inexact_array)
-        flat, unravel = ravel_pytree(weights)
-        noise = unravel(jr.normal(key, flat.shape, flat.dtype))
-        return eqx.combine(jax.tree.map(lambda w, s, n: w + s * n, weights, self.deviation, noise), rest)
+        return drawn(self.mean, self.deviation, key)
+
+
+def drawn(mean: PyTree, deviation: PyTree, key: Key[Array, ""]) -> PyTree:
+    """A model with weights drawn about a mean."""
+    weights, rest = eqx.partition(mean, eqx.is_inexact_array)
+    flat, unravel = ravel_pytree(weights)
+    noise = unravel(jr.normal(key, flat.shape, flat.dtype))
+    return eqx.combine(jax.tree.map(lambda w, s, n: w + s * n, weights, deviation, noise), rest)
 
 
 class Moments(NamedTuple):
@@ -60,26 +72,26 @@ class Moments(NamedTuple):
     log_variance: Any
 
 
-def moments(posterior: Posterior, prior: PyTree | None, *, exactly: bool = False) -> dict[str, Moments]:
+def moments(mean: PyTree, deviation: PyTree, prior: PyTree | None, *, exactly: bool = False) -> dict[str, Moments]:
     """The moments of each group by its path; `prior` is a model with the prior's means, None means zeros.
 
     Inside JAX, or `exactly`: with NumPy in float64.
     """
-    weights = jax.tree_util.tree_leaves_with_path(parameters(posterior.mean))
-    deviations = jax.tree.leaves(posterior.deviation)
+    weights = jax.tree_util.tree_leaves_with_path(parameters(mean))
+    deviations = jax.tree.leaves(deviation)
     centres = [0 * leaf for _, leaf in weights] if prior is None else jax.tree.leaves(parameters(prior))
     found = {}
-    for (path, weight), deviation, centre in zip(weights, deviations, centres, strict=True):
+    for (path, weight), spread, centre in zip(weights, deviations, centres, strict=True):
         if exactly:
-            weight, deviation, centre = (np.asarray(each, np.float64) for each in (weight, deviation, centre))
+            weight, spread, centre = (np.asarray(each, np.float64) for each in (weight, spread, centre))
         logarithm = np.log if exactly else jnp.log
         name = jax.tree_util.keystr(path, simple=True, separator=".") or "parameters"
-        square = ((weight - centre) ** 2).mean() + (deviation**2).mean()
-        found[name] = Moments(weight.size, square, 2 * logarithm(deviation).mean())
+        square = ((weight - centre) ** 2).mean() + (spread**2).mean()
+        found[name] = Moments(weight.size, square, 2 * logarithm(spread).mean())
     return found
 
 
-def least_divergence(posterior: Posterior, prior: PyTree | None) -> Array:
+def least_divergence(mean: PyTree, deviation: PyTree, prior: PyTree | None) -> Array:
     r"""$\mathrm{KL}(\rho\|\pi)$ for the best deviations of the prior; differentiable."""
-    groups = moments(posterior, prior).values()
+    groups = moments(mean, deviation, prior).values()
     return sum((0.5 * g.size * (jnp.log(g.square) - g.log_variance) for g in groups), jnp.zeros(()))

@@ -1,6 +1,6 @@
 r"""Whether the mean loss over a fixed test set is below a threshold, decided from as few of its examples as possible.
 
-Source: mousavi2025, Section 5 (samples until the test error is below a threshold).
+Source: mousavi2025, Figure 1 (samples until the test error is below a threshold).
 Departures: None in what is measured; the paper evaluates every example at every check.
 Guarantee: a model passes if and only if its mean over all examples is below the threshold, except that a passing one is
 refused with a small probability (see `MARGIN`); nothing passes wrongly, ever. NaN losses never pass.
@@ -20,6 +20,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+from genscope.refusal import Refusal
 
 MARGIN = 4.75
 """Standard errors. Of 640,000 simulated test sets of 5,000 whose mean lay just below the threshold, in chunks of 125
@@ -52,7 +54,7 @@ def screened(
     """
     count, size = controls.shape
     if not count + 1 < chunk <= size or size % chunk:
-        raise ValueError(
+        raise Refusal(
             f"screened got {size} examples in chunks of {chunk}, {count} controls: a standard error needs two examples "
             "more than controls, and chunks are whole. Make the size a multiple of the chunk."
         )

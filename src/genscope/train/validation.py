@@ -16,6 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key
 
+from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
 from genscope.train.padding import example_weights
@@ -71,7 +72,7 @@ class Validation:
         self, task: AbstractTask, *, key: Key[Array, ""], predict: Callable, size: int = 10_000, chunk: int = 500
     ) -> None:
         if size < 1 or size % chunk:
-            raise ValueError(
+            raise Refusal(
                 f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of it."
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk

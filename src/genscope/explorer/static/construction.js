@@ -93,7 +93,7 @@ function maps(found) {
 function described(map) {
   return map.values.slice(0, 4).map((row, i) => {
     const seen = row.map((value, j) => [value, map.columns[j]]).filter(([value]) => value > 0.05)
-      .sort((a, b) => b[0] - a[0]).slice(0, 5);
+      .toSorted((a, b) => b[0] - a[0]).slice(0, 5);
     return `${map.rows[i]}: ${seen.map(([value, name]) => `${name} ${number(value, 2)}`).join(", ")}`;
   }).join("; ");
 }

@@ -91,7 +91,7 @@ function cell(found, input) {
 function flip(found, input) {
   const bits = [...found.table];
   bits[input] = bits[input] === "1" ? "0" : "1";
-  const value = BigInt(`0b${bits.reverse().join("")}`);
+  const value = BigInt(`0b${bits.toReversed().join("")}`);
   field.write(`table(0x${value.toString(16)}; ${found.variables.map((j) => `x${j}`).join(", ")})`);
   update();
 }

@@ -10,6 +10,7 @@ const VERDICTS = { holds: "✓ holds", fails: "✗ fails", undecided: "– undec
 const view = { tab: "studies", part: "figures", study: "", filter: "", order: "finished", descending: "yes", first: "0", trial: "", ...state.read() };
 let known = null; // the newest overview
 let drawn = { study: "", total: -1, at: 0 };
+let selection = ""; // whose figures are shown; the server chooses while none is chosen
 
 const keep = () => state.write({ ...view, tab: view.tab === "studies" ? "" : view.tab, part: view.part === "figures" ? "" : view.part,
   order: view.order === "finished" ? "" : view.order, descending: view.descending === "yes" ? "" : view.descending, first: view.first === "0" ? "" : view.first });
@@ -108,6 +109,7 @@ const speed = ({ rate }) => !rate ? "" : rate >= 1 ? `${number(rate, 2)} per sec
 
 function choose(name, again = false) {
   if (!again && name !== view.study) Object.assign(view, { filter: "", order: "finished", descending: "yes", first: "0" });
+  if (name !== view.study) selection = "";
   view.study = name;
   $("filter").value = view.filter;
   const study = current();
@@ -191,7 +193,14 @@ function figureOf(shown) {
     element("figcaption", {}, element("p", {}, shown.caption), shown.source ? element("p", { class: "source" }, shown.source) : null),
     shown.notes.length ? element("ul", {}, ...shown.notes.map((note) => element("li", {}, note))) : null,
     ...shown.tables.map(tableOf), shown.data ? folded("The numbers", tableOf(shown.data)) : null,
-    shown.command ? folded("How to repeat it", element("pre", {}, shown.command)) : null);
+    shown.command ? folded(`How to repeat it (${shown.selection})`, element("pre", {}, shown.command)) : null);
+}
+
+/** Which of the stored selections is shown, and the others to choose from. */
+function selectionOf({ selections, selected }) {
+  const options = selections.map(([id, title]) => element("option", { value: id, selected: id === selected }, title));
+  return element("p", {}, element("label", {}, "Trials: ",
+    element("select", { id: "selection", disabled: options.length < 2, onchange: (event) => { selection = event.target.value; figures(); } }, ...options)));
 }
 
 const figures = latest(async (signal) => {
@@ -201,15 +210,15 @@ const figures = latest(async (signal) => {
   place.setAttribute("aria-busy", "true");
   if (drawn.study !== mine) place.replaceChildren(element("p", { class: "muted" }, "Drawing …"));
   try {
-    const found = await ask("studies", "figures", { study: mine }, signal);
+    const found = await ask("studies", "figures", { study: mine, selection }, signal);
     drawn = { study: mine, total: found.trials, at: Date.now() };
-    place.replaceChildren(...found.figures.map(figureOf),
+    place.replaceChildren(selectionOf(found), ...found.figures.map(figureOf),
       ...(found.figures.length ? [] : [element("p", {}, "This study declares no figure.")]),
       ...(found.failures ? [tableOf(found.failures)] : []),
       folded("What a trial does", ...found.about.map((text) => element("p", {}, text))),
       folded("Where the numbers come from", element("table", {}, element("tbody", {}, ...found.facts.map(([name, value]) =>
         element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)))))));
-    say(`${found.title}: ${found.figures.length} figures from ${trialsWord(found.trials)}.`);
+    say(`${found.title}: ${found.figures.length} figures from ${trialsWord(found.shown)}.`);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (!(error instanceof Refusal)) throw error;
@@ -328,9 +337,9 @@ async function claims() {
     element("p", {}, verdict(claim.verdict), element("span", { class: "muted small" }, ` at budget ${claim.budget} · ${claim.source}${claim.time ? ` · ${claim.time}` : ""}`)),
     claim.remark ? element("p", {}, claim.remark) : null,
     claim.erratum ? folded("The erratum", element("p", {}, claim.erratum)) : null,
-    claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.verdict), ` ${each.statement}`))) : null,
+    claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.decision), ` ${each.statement}`))) : null,
     claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join("; ")}`) : null,
-    folded("Its numbers", ...(claim.parts.length ? claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)]) : [numbers(claim.numbers)])),
+    folded("Its numbers", ...claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)])),
     folded("The rule, fixed before the data", element("p", {}, claim.rule), element("p", { class: "source" }, "All rules: docs/claims.md; errors found in the papers: docs/errata.md")),
     ...claim.studies.map((name) => element("button", { type: "button", onclick: () => { tab("studies"); choose(name); } }, `Its study: ${name}`)))));
   if (!found.claims.length) $("claims-list").replaceChildren(element("p", {}, "No claim has been decided in this store. This decides them:"), element("pre", {}, `genscope reproduce --budget quick --store ${known.store}`));

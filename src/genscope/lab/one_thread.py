@@ -1,0 +1,68 @@
+"""What a trial sees of the machine: one thread, however many cores there are and however the run was started.
+
+XLA and BLAS share out their sums among the threads they find, so the last digits of a result, and after a thousand
+training steps more than these, depend on the number of threads. Trials that run side by side are processes.
+
+Guarantee: exact; equal processors give equal rows, on the command line, in Python, in worker processes and on a
+cluster. A process that used JAX before genscope could say so keeps its threads: `threads` tells, and stored rows
+carry it.
+"""
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+_EIGEN = "--xla_cpu_multi_thread_eigen"
+
+
+def environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a process that is to compute trials."""
+    flags = re.sub(rf"{_EIGEN}=\S*", "", inherited.get("XLA_FLAGS", ""))
+    return {
+        **inherited,
+        "XLA_FLAGS": f"{flags} {_EIGEN}=false".strip(),
+        "NPROC": "1",  # what XLA asks for the size of its pools, before it counts cores
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Compute on one thread while the block runs; XLA, once started, keeps what it was started with."""
+    given = dict(os.environ)
+    os.environ.update(environment(given))
+    try:
+        import jax
+
+        jax.devices()
+    finally:
+        for name in set(os.environ) - set(given):
+            del os.environ[name]
+        os.environ.update(given)
+    with threadpool_limits(1):
+        yield
+
+
+def threads() -> dict[str, int | None]:
+    """How many threads XLA and BLAS have in this process, counted; None where the system does not show them."""
+    blas = [library["num_threads"] for library in threadpool_info()]
+    return {"xla": _xla_threads(), "blas": max(blas, default=1)}
+
+
+def _xla_threads() -> int | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    return sum(_name(thread).startswith("tf_XLAEigen") for thread in Path("/proc/self/task").iterdir())
+
+
+def _name(thread: Path) -> str:
+    try:
+        return (thread / "comm").read_text()
+    except OSError:  # it has ended meanwhile
+        return ""

@@ -1,0 +1,102 @@
+"""Verdict: what was decided about a claim, by which rule, from which numbers; as it is stored, printed and shown.
+
+Guarantee: exact; a verdict comes back from JSON as it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Decision = Literal["holds", "fails", "undecided"]
+DECISIONS: tuple[Decision, ...] = ("holds", "fails", "undecided")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One question inside a claim, with its answer and the numbers it rests on."""
+
+    statement: str
+    decision: Decision
+    numbers: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One sentence on where we and a paper part ways, and the row of docs/errata.md under the paper's key."""
+
+    text: str
+    paper: str
+    row: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim decided from the trials of its studies at one budget."""
+
+    id: str
+    statement: str
+    source: str
+    verdict: Decision
+    rule: str
+    parts: Sequence[Part]
+    budget: str
+    seconds: float | None = None
+    """Spent on the trials that decided, in whichever run they were computed."""
+    departures: Sequence[str] = ()
+    studies: Sequence[str] = ()
+    remark: Remark | None = None
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers of all parts."""
+        return {name: value for part in self.parts for name, value in part.numbers.items()}
+
+    @property
+    def paper(self) -> str:
+        """The citation key that the source begins with."""
+        return self.source.partition(",")[0].strip()
+
+    @property
+    def reasons(self) -> list[str]:
+        """The parts that keep the claim from holding; a claim of one part is its own reason."""
+        keeping = [part.statement for part in self.parts if part.decision == self.verdict != "holds"]
+        return keeping if len(self.parts) > 1 else []
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            **asdict(self),
+            "numbers": self.numbers,
+            "parts": [asdict(part) for part in self.parts],
+            "departures": list(self.departures),
+            "studies": list(self.studies),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> "Verdict":
+        """A stored verdict; fields that an older genscope did not write are empty."""
+        remark = facts.get("remark")
+        return cls(
+            id=facts["id"],
+            statement=facts.get("statement", ""),
+            source=facts.get("source", ""),
+            verdict=facts.get("verdict", "undecided"),
+            rule=facts.get("rule", ""),
+            parts=tuple(Part(**part) for part in facts.get("parts") or ()),
+            budget=facts["budget"],
+            seconds=facts.get("seconds"),
+            departures=tuple(facts.get("departures") or ()),
+            studies=tuple(facts.get("studies") or ()),
+            remark=Remark(**remark) if remark else None,
+        )
+
+
+def combine(decisions: Sequence[Decision]) -> Decision:
+    """All parts must hold; one that fails decides.
+
+    >>> combine(["holds", "undecided"]), combine(["undecided", "fails"]), combine(["holds", "holds"])
+    ('undecided', 'fails', 'holds')
+    """
+    if "fails" in decisions:
+        return "fails"
+    return "holds" if decisions and all(decision == "holds" for decision in decisions) else "undecided"

@@ -1,0 +1,117 @@
+"""The same rows, however a run is started and however many cores it sees."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from genscope.lab import Store
+from genscope.lab.one_thread import one_thread, threads
+
+ROOT = Path(__file__).parents[2]
+STUDY = "edelman2022-and"
+WHERE = {"context_length": [40], "preset": ["tuned"], "sample_size": [146]}
+
+PYTHON = f"""
+import sys
+from genscope.lab import Store, run, select
+from genscope.studies.edelman2022_and import STUDY as study
+with Store(sys.argv[1]) as store:
+    run(study, select(study, where={WHERE}, seeds=2), store=store)
+"""
+
+NOTEBOOK = f"""
+import sys, warnings
+import jax.numpy as jnp
+jnp.ones(3) + 1  # JAX starts, with as many threads as there are cores
+from genscope.lab import Store, run, select
+from genscope.studies.edelman2022_and import STUDY as study
+with Store(sys.argv[1]) as store, warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    run(study, select(study, where={WHERE}, seeds=1), store=store)
+    print(*[warning.message for warning in caught])
+"""
+
+# A child that pins itself and becomes the program: to pin it between fork and exec would fork a process with JAX in it.
+PINNED = """
+import os, sys
+os.sched_setaffinity(0, {int(core) for core in sys.argv[1].split(",")})
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Run a program on some cores, as a user without settings; the rows that it stored."""
+    for name in ("XLA_FLAGS", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    made = iter(range(100))
+
+    def stored(cores, *command, **settings):
+        url = f"sqlite:///{tmp_path}/{next(made)}.db"
+        words = [sys.executable, *(url if word == "URL" else word for word in command)]
+        done = subprocess.run(
+            [sys.executable, "-c", PINNED, ",".join(map(str, cores)), *words],
+            env=os.environ | settings,
+            cwd=ROOT,
+            check=True,
+            timeout=300,
+            capture_output=True,
+            text=True,
+        )
+        with Store(url, read_only=True) as store:
+            frame = store.frame(STUDY).sort("seed").drop("seconds", "compile_seconds", "finished")
+            return frame, list(store.provenances(STUDY).values()), done.stdout
+
+    return stored
+
+
+def where():
+    return [word for axis, [value] in WHERE.items() for word in ("--where", f"{axis}={value}")]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")
+def test_rows_do_not_depend_on_the_entry_point_or_on_the_cores(stored):
+    every = sorted(os.sched_getaffinity(0))
+    run = ("-m", "genscope", "run", STUDY, *where(), "--seeds", "2", "--store", "URL")
+    expected, [facts], _ = stored(every[:1], *run)
+    assert facts["threads"] == {"xla": 1, "blas": 1}
+    ways = [
+        (every, run, {"NPROC": "8", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=true", "OMP_NUM_THREADS": "8"}),
+        (every, (*run, "--workers", "2"), {}),
+        (every, ("-c", PYTHON, "URL"), {}),
+    ]
+    for cores, command, settings in ways:
+        found, [facts], _ = stored(cores, *command, **settings)
+        assert facts["threads"] == {"xla": 1, "blas": 1}
+        assert found.drop("provenance", strict=False).equals(expected.drop("provenance", strict=False))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")
+def test_a_process_that_used_jax_before_is_warned_and_its_rows_are_marked(stored):
+    every = sorted(os.sched_getaffinity(0))
+    _, [facts], said = stored(every, "-c", NOTEBOOK, "URL")
+    assert facts["threads"]["xla"] == len(every)
+    assert "JAX was used in this process before" in said
+
+
+def test_threads_are_counted_while_others_come_and_go():
+    stop = threading.Event()
+
+    def churn():
+        while not stop.is_set():
+            each = threading.Thread(target=int)
+            each.start()
+            each.join()
+
+    churning = threading.Thread(target=churn)
+    churning.start()
+    try:
+        with one_thread():
+            assert {threads()["xla"] for _ in range(300)} == {1}
+    finally:
+        stop.set()
+        churning.join()
