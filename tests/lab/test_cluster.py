@@ -4,6 +4,7 @@ import datetime
 import gc
 import ipaddress
 import json
+import time
 from concurrent.futures import CancelledError
 
 import dask.config
@@ -77,6 +78,23 @@ def test_a_worker_with_another_genscope_refuses(address, store, monkeypatch):
     with Cluster(address) as pool, pytest.raises(ValueError, match="Install the same version on every machine"):
         run(toys.fixed, store=store, pool=pool)
     assert store.done("toy-fixed") == set()
+
+
+def answer_soon(order, time_limit):
+    time.sleep(0.02)
+    return json.dumps({"provenance": {}, "results": [protocol.failure("none")]})
+
+
+def test_clients_that_end_while_answers_come_keep_no_others_waiting(address, monkeypatch):
+    monkeypatch.setattr(cluster, "compute", answer_soon)
+    batch = toys.fixed.trials({"size": 1, "kind": "a"}, range(1))
+    for round in range(40):  # with callbacks on Dask's shared thread, one in thirty of these kept it for ever
+        with Cluster(address) as pool:
+            pool.open(toys.fixed)(batch)
+            time.sleep(0.015 + 0.0005 * round)
+    with Cluster(address) as pool:
+        [record] = pool.open(toys.fixed)(batch).result(timeout=30)
+    assert record.error == "none"
 
 
 # Encrypted and authenticated

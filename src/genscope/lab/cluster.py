@@ -64,7 +64,6 @@ class Cluster(AbstractContextManager["Cluster"]):
                 f"got the cluster {address}, where no Dask scheduler answers ({error}): an address is "
                 "tcp://host:8786 or tls://host:8786. Start `dask scheduler` there, or correct the address."
             ) from error
-        self._tasks: dict[Future[list[Record]], distributed.Future] = {}
         self._threads, self._looked = 0, -_LOOK_SECONDS
 
     def threads(self) -> int:
@@ -90,21 +89,21 @@ class Cluster(AbstractContextManager["Cluster"]):
     def _submit(self, order: protocol.Order, batch: Sequence[Trial]) -> "Future[list[Record]]":
         promise: Future[list[Record]] = Future()
         task = self._client.submit(compute, json.dumps(order), self._time_limit, pure=False)
-        self._tasks[promise] = task  # Dask drops what nobody holds
 
-        def pass_on(done: "distributed.Future") -> None:
-            del self._tasks[promise]
+        async def pass_on() -> None:
             try:
-                promise.set_result(protocol.records(batch, self._answer(done, batch)))
+                promise.set_result(protocol.records(batch, await self._answer(task, batch)))
             except Exception as error:
                 promise.set_exception(error)
 
-        task.add_done_callback(pass_on)
+        # On the client's own loop, which ends with it. Dask runs done-callbacks on one thread for all clients of a
+        # process: a client that closes while its callback asks for a result blocks that thread for ever.
+        self._client.loop.add_callback(pass_on)  # pyright: ignore[reportOptionalMemberAccess]  # it is connected
         return promise
 
-    def _answer(self, done: "distributed.Future", batch: Sequence[Trial]) -> protocol.Answer:
+    async def _answer(self, task: "distributed.Future", batch: Sequence[Trial]) -> protocol.Answer:
         try:
-            return json.loads(done.result())
+            return json.loads(await task)
         except Exception as error:
             return self._failed(error, batch)
 
