@@ -12,9 +12,9 @@ import polars as pl
 
 from benchmarks._timing import best_seconds, cpu_seconds, show
 from genscope.lab import Record, Store, Study, Trial, grid, run, select
-from genscope.lab.design import batches
-from genscope.lab.preview import tally
-from genscope.lab.store import TRIAL
+from genscope.lab.execution.preview import tally
+from genscope.lab.plans.design import batches
+from genscope.lab.storage.store import TRIAL
 
 TRIALS, BATCHES, SIZE = 100_000, 200, 4
 

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from benchmarks._timing import show
-from genscope.lab.estimation import estimate, next_round
-from genscope.lab.threshold import Search, Threshold
+from genscope.lab import Search, Threshold
+from genscope.lab.statistics.estimation import estimate, next_round
 
 TRUTH, REPEATS, MOST = 100.0, 41, 400
 CURVES = ((3.0, 1.0), (4.1, 1.0), (5.0, 1.0), (4.5, 0.95), (10.0, 1.0), (10.0, 0.95), (30.0, 1.0))

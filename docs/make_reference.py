@@ -33,7 +33,7 @@ SINGLE = {"foundations": ("random", "estimate", "papers", "precision")}
 
 def pages() -> dict[str, str]:
     """The text of each page by its name, the index first."""
-    found = {name: _page(name, about, sorted((SOURCE / name).glob("*.py"))) for name, about in LAYERS.items()}
+    found = {name: _page(name, about, sorted((SOURCE / name).rglob("*.py"))) for name, about in LAYERS.items()}
     for name, modules in SINGLE.items():
         found[name] = _page(name, "what everything rests on", [SOURCE / f"{module}.py" for module in modules])
     lines = [f"- [{name}]({name}.md): {about}" for name, about in (LAYERS | {"foundations": "the rest"}).items()]

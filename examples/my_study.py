@@ -7,8 +7,7 @@ Run it with `genscope run examples/my_study.py:study`, stop it at any moment, ru
 import jax.numpy as jnp
 
 from genscope import Study, grid
-from genscope.lab.figure import Crossing, Line
-from genscope.lab.threshold import Search
+from genscope.lab import Crossing, Line, Search
 from genscope.random import stream
 from genscope.tasks import SparseMajority
 

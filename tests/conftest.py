@@ -47,7 +47,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")  # on
 typechecker = importlib.import_module("tests.typechecker")  # jaxtyping itself imports no further than `tests`
 typechecker.install()
 # The cache's entries are whole when another process reads them.
-importlib.import_module("genscope.lab.cache").use_compilation_cache()
+importlib.import_module("genscope.lab.execution.cache").use_compilation_cache()
 
 pytest_plugins = ("tests.services", "tests.postgres")  # loud lines about missing programs; a PostgreSQL server
 

@@ -85,7 +85,8 @@ def test_bootstrap_repeats_with_its_generator_and_keeps_rows_together():
 
 def test_intervals_and_thresholds_need_no_jax_and_no_slow_statistics():
     code = (
-        "import sys, genscope.estimate, genscope.lab.scaling; sys.exit(bool({'jax', 'scipy.stats'} & {*sys.modules}))"
+        "import sys, genscope.estimate, genscope.lab.statistics.scaling; "
+        "sys.exit(bool({'jax', 'scipy.stats'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -17,7 +17,7 @@ import pytest
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, Gradients
 from genscope.lab import Plan, grid
-from genscope.lab.threshold import Search
+from genscope.lab.statistics.threshold import Search
 from genscope.precision import float64
 from genscope.studies import (
     _bit_training,

@@ -9,10 +9,10 @@ import pytest
 from genscope.claims import ALL
 from genscope.claims._base import above
 from genscope.claims.edelman2022 import A4, A5, A6, A7
-from genscope.lab.estimation import estimate
-from genscope.lab.reading import Reading
-from genscope.lab.threshold import Search
-from genscope.lab.verdict import Verdict, combine
+from genscope.lab.results.reading import Reading
+from genscope.lab.results.verdict import Verdict, combine
+from genscope.lab.statistics.estimation import estimate
+from genscope.lab.statistics.threshold import Search
 
 SEARCH = Search(lowest=16, highest=4000, start=70)
 

@@ -3,7 +3,7 @@
 import polars as pl
 
 from genscope.claims.edelman2022_capacity import A1, A2
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def decide(claim, rows):

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.edelman2022_constructions import A3, WORDS
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 from genscope.studies.edelman2022_constructions import STUDY
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from genscope import claims, lab
 from genscope.lab import Store, select
-from genscope.lab.reading import Reading, read
+from genscope.lab.results.reading import Reading, read
 from tests.claims.faults import FAULTS
 
 GUIDE = Path(__file__).parents[2] / "docs" / "claims.md"

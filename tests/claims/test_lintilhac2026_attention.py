@@ -3,7 +3,7 @@
 import polars as pl
 
 from genscope.claims.lintilhac2026_attention import C6
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def runs(shown, total, **changes):

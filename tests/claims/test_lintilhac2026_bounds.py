@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.lintilhac2026_bounds import C9
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 AT = {"status": "ok", "context_length": 64, "degree": 2, "sample_size": 10**8}
 

@@ -9,7 +9,7 @@ import pytest
 
 from genscope.claims._ratios import Arm
 from genscope.claims.lintilhac2026_chain import C7, leading
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 from genscope.studies.lintilhac2026_chain_bounds import LENGTHS, STUDY
 
 EMPTY = pl.DataFrame({"status": []}, schema={"status": pl.String})

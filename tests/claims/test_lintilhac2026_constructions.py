@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.lintilhac2026_constructions import C1, C2, EXPECTED
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def exact(*changes, missing=0):

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.lintilhac2026_perturbation import C5
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def rows(change, functions=2, status="ok"):

@@ -3,7 +3,7 @@
 import polars as pl
 
 from genscope.claims.lintilhac2026_probes import C8
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def rows(right, wrong, **changes):

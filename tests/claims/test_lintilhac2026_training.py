@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.lintilhac2026_training import C3, C4
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 NOTHING = Reading(pl.DataFrame({"status": []}), (), 0)
 

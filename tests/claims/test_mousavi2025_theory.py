@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 
 
 def reading(rows, missing=0):

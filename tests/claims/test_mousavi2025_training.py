@@ -8,7 +8,7 @@ import pytest
 
 from genscope.claims._ratios import Arm, contrast, decide, difference, exponent, pooled_spread
 from genscope.claims.mousavi2025_training import B5, B6, B7, B8, heads_parts
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 from tests.chance import assert_count
 
 NOTHING = Reading(pl.DataFrame({"status": []}), (), 0)

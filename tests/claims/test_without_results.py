@@ -4,8 +4,8 @@ import pytest
 
 from genscope import claims
 from genscope.lab import Record, Store, read, select
-from genscope.lab.design import rounds
-from genscope.lab.study import Trial
+from genscope.lab.plans.design import rounds
+from genscope.lab.plans.study import Trial
 
 STATES = {
     "nothing": lambda trial: [],

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from genscope import Study, grid
 from genscope.lab import Plan
-from genscope.lab.study import within
-from genscope.lab.threshold import Search
+from genscope.lab.plans.study import within
+from genscope.lab.statistics.threshold import Search
 
 
 def trial(key, size, kind, rate=0.5):

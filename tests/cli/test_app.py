@@ -12,8 +12,8 @@ import genscope
 from genscope.cli import _errors, _options
 from genscope.cli._app import COMMANDS
 from genscope.lab import Store
-from genscope.lab.store import DEFAULT_URL
-from genscope.lab.study import BUDGETS
+from genscope.lab.plans.study import BUDGETS
+from genscope.lab.storage.store import DEFAULT_URL
 from tests.checkpoints import files
 from tests.cli.program import TOYS
 

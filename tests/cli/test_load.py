@@ -9,8 +9,8 @@ import pytest
 
 from genscope import studies
 from genscope.lab import Store, Study, grid, run
-from genscope.lab.figure import Line, Mean
-from genscope.lab.manifest import manifest
+from genscope.lab.plans.figure import Line, Mean
+from genscope.lab.plans.manifest import manifest
 from genscope.report.page import render
 from tests.lab.test_store_load import fill
 

@@ -11,7 +11,7 @@ import typer.main
 from genscope.cli._app import app
 from genscope.cli._lookup import find_selection
 from genscope.lab import select
-from genscope.lab.study import BUDGETS
+from genscope.lab.plans.study import BUDGETS
 from genscope.studies import ALL
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_study.py"

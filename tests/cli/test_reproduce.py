@@ -12,7 +12,7 @@ from genscope import claims
 from genscope.claims import Claim, Part
 from genscope.cli import _claims_table, _output
 from genscope.lab import Store
-from genscope.lab.runner import Progress
+from genscope.lab.execution.runner import Progress
 from tests.cli import study_file
 
 ALONE = ("--workers", "1")

@@ -3,8 +3,8 @@
 import itertools
 
 from genscope.lab import Record, Selection, Store, Trial, grid
-from genscope.lab.figure import Crossing, Curves, Heatmap, Line, Panel, Success
-from genscope.lab.selection import Request
+from genscope.lab.plans.figure import Crossing, Curves, Heatmap, Line, Panel, Success
+from genscope.lab.plans.selection import Request
 
 HOSTILE = "<img src=x onerror=\"document.body.innerHTML='broken in'\">"
 CROSSING = Crossing("sample_size", "success")

@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from genscope.lab import Record, Store, Trial, leases, read, schema, select
-from genscope.lab.manifest import manifest
-from genscope.lab.study import canonical
+from genscope.lab import Record, Store, Trial, read, select
+from genscope.lab.plans.manifest import manifest
+from genscope.lab.plans.study import canonical
+from genscope.lab.storage import leases, schema
 from tests.lab import toys
 
 

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from genscope.lab import Record, Store, Trial, browsing
+from genscope.lab import Record, Store, Trial
+from genscope.lab.results import browsing
 
 COMPARE = {"=": operator.eq, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 LOSSES = [0.5, math.nan, -1.0, math.inf, 0.25, 0.5, 2.0, 1e-9]

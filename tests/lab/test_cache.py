@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 CACHE = """
 import pathlib, sys
 import jax
-from genscope.lab.cache import use_compilation_cache
+from genscope.lab.execution.cache import use_compilation_cache
 chosen = use_compilation_cache(pathlib.Path(sys.argv[1]))
 print(chosen)
 
@@ -37,7 +37,7 @@ PROGRAM = """
 import warnings
 warnings.simplefilter("error")
 import jax
-from genscope.lab.cache import use_compilation_cache
+from genscope.lab.execution.cache import use_compilation_cache
 use_compilation_cache()
 assert jax.jit(lambda x: x * 3 + 1)(2.0) == 7
 """

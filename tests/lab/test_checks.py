@@ -1,8 +1,8 @@
 import pytest
 
 from genscope.lab import Study, grid
-from genscope.lab.selection import MOST_TRIALS, parse_where, select
-from genscope.lab.study import within
+from genscope.lab.plans.selection import MOST_TRIALS, parse_where, select
+from genscope.lab.plans.study import within
 
 
 def study(**options):

@@ -14,7 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from genscope.lab import Cluster, Store, cluster, protocol, run, select
+from genscope.lab import Cluster, Store, run, select
+from genscope.lab.execution import cluster, protocol
 from tests.lab import hazards, toys
 
 HERE = {

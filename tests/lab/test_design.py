@@ -1,7 +1,8 @@
 import pytest
 
-from genscope.lab import Plan, Study, Trial, design, grid, select
-from genscope.lab.selection import describe, parse_where
+from genscope.lab import Plan, Study, Trial, grid, select
+from genscope.lab.plans import design
+from genscope.lab.plans.selection import describe, parse_where
 from tests.lab import toys
 
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from genscope.lab import scaling
-from genscope.lab.figure import (
+from genscope.lab.plans.figure import (
     LAWS,
     Crossing,
     Curves,
@@ -23,6 +22,7 @@ from genscope.lab.figure import (
     Smallest,
     Success,
 )
+from genscope.lab.statistics import scaling
 
 SAID = {"title": "A title", "caption": "What one sees.", "source": "edelman2022, Figure 2"}
 FIGURES = [

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from genscope.lab import Store, run
-from genscope.lab import leases as lease_rows
-from genscope.lab.interruption import between_steps
+from genscope.lab.execution.interruption import between_steps
+from genscope.lab.storage import leases as lease_rows
 from tests.lab import toys
 from tests.lab.store_contract import sql
 

@@ -2,7 +2,7 @@ import pytest
 import sqlalchemy as sa
 
 from genscope.lab import Store, run
-from genscope.lab.schema import LEASE
+from genscope.lab.storage.schema import LEASE
 from tests.lab import toys
 
 

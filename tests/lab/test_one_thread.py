@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from genscope.lab import Store
-from genscope.lab.one_thread import one_thread, threads
+from genscope.lab.execution.one_thread import one_thread, threads
 
 ROOT = Path(__file__).parents[2]
 STUDY = "edelman2022-and"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from genscope.lab import Processes, Store, processes, protocol, run, select
-from genscope.lab.design import batches
-from genscope.lab.processes import Worker
+from genscope.lab import Processes, Store, run, select
+from genscope.lab.execution import processes, protocol
+from genscope.lab.execution.processes import Worker
+from genscope.lab.plans.design import batches
 from tests.lab import hazards, toys
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX systems")

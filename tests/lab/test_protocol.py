@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from genscope.lab import protocol
-from genscope.lab.compute import CompileClock, Computer
-from genscope.lab.worker_loop import WorkerLoop
+from genscope.lab.execution import protocol
+from genscope.lab.execution.compute import CompileClock, Computer
+from genscope.lab.execution.worker_loop import WorkerLoop
 from tests.lab import hazards, toys
 
 

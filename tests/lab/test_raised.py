@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genscope.lab.raised import own_line
+from genscope.lab.results.raised import own_line
 
 
 def through_jax():

@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.lab import reading
-from genscope.lab.estimation import estimate
-from genscope.lab.figure import Crossing, Curves, Heatmap, Line, Mean, Median, Panel, Scatter, Smallest, Success
-from genscope.lab.reading import Reading
-from genscope.lab.reduction import lines, points, success
-from genscope.lab.threshold import Search, Threshold
+from genscope.lab.plans.figure import Crossing, Curves, Heatmap, Line, Mean, Median, Panel, Scatter, Smallest, Success
+from genscope.lab.results import reading
+from genscope.lab.results.reading import Reading
+from genscope.lab.results.reduction import lines, points, success
+from genscope.lab.statistics.estimation import estimate
+from genscope.lab.statistics.threshold import Search, Threshold
 from genscope.report import arrays
 
 SAID = {"title": "A title", "caption": "What one sees."}

@@ -3,7 +3,7 @@ import types
 import pytest
 
 from genscope.lab import Study
-from genscope.lab.reference import _place, digest, load, refer, resolve
+from genscope.lab.execution.reference import _place, digest, load, refer, resolve
 from tests.lab import toys
 
 TEXT = """

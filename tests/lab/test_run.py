@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from genscope.lab import Plan, Record, Store, Study, grid, preview, run, select
-from genscope.lab.compute import CompileClock, Computer, trial_key
-from genscope.lab.design import batches
+from genscope.lab.execution.compute import CompileClock, Computer, trial_key
+from genscope.lab.plans.design import batches
 from genscope.random import stream
 from tests.lab import toys
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from genscope.lab.scaling import FORMS, fit_laws
-from genscope.lab.threshold import Threshold
+from genscope.lab.statistics.scaling import FORMS, fit_laws
+from genscope.lab.statistics.threshold import Threshold
 from tests.chance import Seldom
 
 LONG, SHORT = (50, 100, 200, 400, 800, 1600, 3200), (50, 100, 200, 400)

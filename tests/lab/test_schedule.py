@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from genscope import claims, studies
 from genscope.lab import Plan, Store, select
-from genscope.lab.reference import refer, resolve
-from genscope.lab.runner import Failure, Summary, run_all
-from genscope.lab.schedule import Schedule, cost
-from genscope.lab.study import BUDGETS
-from genscope.lab.threads import Threads
+from genscope.lab.execution.reference import refer, resolve
+from genscope.lab.execution.runner import Failure, Summary, run_all
+from genscope.lab.execution.schedule import Schedule, cost
+from genscope.lab.execution.threads import Threads
+from genscope.lab.plans.study import BUDGETS
 from tests.cli import study_file
 from tests.lab import toys
 

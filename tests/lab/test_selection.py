@@ -6,9 +6,9 @@ import random
 import pytest
 
 from genscope.lab import Crossing, Line, Plan, Record, Search, Selection, Store, Study, Success, grid, read, run, select
-from genscope.lab.design import rounds
-from genscope.lab.manifest import manifest
-from genscope.lab.reading import largest
+from genscope.lab.plans.design import rounds
+from genscope.lab.plans.manifest import manifest
+from genscope.lab.results.reading import largest
 from genscope.report import render
 from genscope.report.study import show
 from tests.lab import toys

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy.event
 
-from genscope.lab import Store, database
+from genscope.lab import Store
+from genscope.lab.storage import database
 from tests.lab.store_contract import StoreContract, records, trials
 
 ROOT = Path(__file__).parents[2]

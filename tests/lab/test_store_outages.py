@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from genscope.lab import Record, Store, database, leases
+from genscope.lab import Record, Store
+from genscope.lab.storage import database, leases
 from tests.lab import toys
 from tests.lab.store_contract import records, side_by_side, sql, trials
 from tests.postgres import PASSWORD

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from genscope.lab import success_curve
-from genscope.lab.success_curve import Curve, posterior
+from genscope.lab.statistics import success_curve
+from genscope.lab.statistics.success_curve import Curve, posterior
 
 LEVEL, LOWEST, HIGHEST = 0.8, 8, 2000
 

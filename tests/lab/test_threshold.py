@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from genscope.lab.estimation import estimate, next_round
-from genscope.lab.threshold import Search, first_reaching
+from genscope.lab.statistics.estimation import estimate, next_round
+from genscope.lab.statistics.threshold import Search, first_reaching
 from tests.chance import Seldom
 from tests.seeds import seed
 

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.lab import Plan, Processes, Progress, Store, Study, Summary, estimation, grid, run, threshold
-from genscope.lab.threads import Threads
+from genscope.lab import Plan, Processes, Progress, Store, Study, Summary, grid, run
+from genscope.lab.execution.threads import Threads
+from genscope.lab.statistics import estimation, threshold
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from genscope.lab.figure import (
+from genscope.lab.plans.figure import (
     Crossing,
     Curves,
     Heatmap,
@@ -19,11 +19,11 @@ from genscope.lab.figure import (
     Scatter,
     Success,
 )
-from genscope.lab.manifest import manifest
-from genscope.lab.selection import select
-from genscope.lab.store import Record, Store
-from genscope.lab.study import Plan, Study, Trial, grid
-from genscope.lab.threshold import Search
+from genscope.lab.plans.manifest import manifest
+from genscope.lab.plans.selection import select
+from genscope.lab.plans.study import Plan, Study, Trial, grid
+from genscope.lab.statistics.threshold import Search
+from genscope.lab.storage.store import Record, Store
 
 HOSTILE = '<script>alert("1")</script>'
 PROVENANCE = {

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel, Published, Reference, Scatter
-from genscope.lab.reading import Reading
-from genscope.lab.reduction import Mark, Series
+from genscope.lab.plans.figure import Curves, Heatmap, Line, Mean, Panel, Published, Reference, Scatter
+from genscope.lab.results.reading import Reading
+from genscope.lab.results.reduction import Mark, Series
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from genscope.lab.store import Store
+from genscope.lab.storage.store import Store
 from genscope.report import page
 from tests.report import stores
 

@@ -22,10 +22,10 @@ from typing import Any
 import jax
 
 from genscope.lab import values
-from genscope.lab.compute import trial_key
-from genscope.lab.one_thread import environment, one_thread
-from genscope.lab.provenance import processor_features
-from genscope.lab.study import Trial
+from genscope.lab.execution.compute import trial_key
+from genscope.lab.execution.one_thread import environment, one_thread
+from genscope.lab.execution.provenance import processor_features
+from genscope.lab.plans.study import Trial
 from genscope.studies import ALL
 
 FILE = Path(__file__).with_name("rows.json")

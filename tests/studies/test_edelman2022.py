@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from genscope.lab import values
-from genscope.lab.figure import Curves, Line
+from genscope.lab.plans.figure import Curves, Line
 from genscope.studies import (
     ALL,
     edelman2022_and,

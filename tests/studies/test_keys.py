@@ -7,8 +7,8 @@ import jax.random as jr
 import pytest
 from jax.errors import KeyReuseError
 
-from genscope.lab.compute import trial_key
-from genscope.lab.study import Trial
+from genscope.lab.execution.compute import trial_key
+from genscope.lab.plans.study import Trial
 from genscope.studies import ALL
 
 # Studies that meet the same draws twice on purpose.

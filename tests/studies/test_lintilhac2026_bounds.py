@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from genscope.lab.reading import Reading
+from genscope.lab.results.reading import Reading
 from genscope.report.sections import section
 from genscope.studies import lintilhac2026_certificate, lintilhac2026_tilings
 from genscope.studies.lintilhac2026_tilings import STUDY, constant_risk, trial

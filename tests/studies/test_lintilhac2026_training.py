@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from genscope.fourier import WalshFunction, points
-from genscope.lab.compute import trial_key
-from genscope.lab.figure import Figure
-from genscope.lab.study import BUDGETS, Trial
+from genscope.lab.execution.compute import trial_key
+from genscope.lab.plans.figure import Figure
+from genscope.lab.plans.study import BUDGETS, Trial
 from genscope.models.bit_transformer import BitTransformer
 from genscope.studies import lintilhac2026_gap, lintilhac2026_norms
 from genscope.studies._walsh_training import CONVERGED, held_out_error, train

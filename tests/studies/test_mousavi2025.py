@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.lab import study as lab_study
+from genscope.lab.plans import study as lab_study
 from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genscope.claims._remarks import REMARKS
-from genscope.lab import Study
-from genscope.lab.reading import Reading
-from genscope.lab.verdict import Decision as Decision
-from genscope.lab.verdict import Part as Part
-from genscope.lab.verdict import Verdict, combine
+from genscope.lab import Reading, Study, Verdict
+from genscope.lab.results.verdict import Decision as Decision
+from genscope.lab.results.verdict import Part as Part
+from genscope.lab.results.verdict import combine
 
 
 @dataclass(frozen=True)

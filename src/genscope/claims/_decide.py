@@ -11,12 +11,10 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from genscope.claims._base import Claim
-from genscope.lab import Progress, Store, select
-from genscope.lab.cautions import cautions
-from genscope.lab.raised import own_line
-from genscope.lab.reading import Reading, read
-from genscope.lab.runner import Failure, Summary, run_all
-from genscope.lab.verdict import Verdict
+from genscope.lab import Progress, Reading, Store, Summary, Verdict, read, run_all, select
+from genscope.lab.execution.runner import Failure
+from genscope.lab.results.cautions import cautions
+from genscope.lab.results.raised import own_line
 from genscope.refusal import Refusal
 
 

@@ -4,7 +4,7 @@ Source: docs/errata.md.
 Guarantee: exact; a remark is shown beside the verdict and never enters it.
 """
 
-from genscope.lab.verdict import Remark
+from genscope.lab.results.verdict import Remark
 
 REMARKS = {
     "B5": Remark(

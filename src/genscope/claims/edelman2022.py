@@ -12,8 +12,8 @@ import polars as pl
 
 from genscope.claims._base import Claim, Decision, Part, above
 from genscope.estimate import clopper_pearson
-from genscope.lab.reading import Reading
-from genscope.lab.scaling import fit_laws
+from genscope.lab import Reading
+from genscope.lab.statistics.scaling import fit_laws
 from genscope.studies import (
     edelman2022_and,
     edelman2022_and_long,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.measure.lipschitz import ROUNDING
 from genscope.studies import edelman2022_capacity, edelman2022_lipschitz
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from genscope.claims._base import Claim, Part, above
 from genscope.estimate import clopper_pearson
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_attention
 
 LEAST = 6  # converged runs; with fewer no count decides

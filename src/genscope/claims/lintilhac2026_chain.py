@@ -19,7 +19,7 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._ratios import Arm, decide
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_chain, lintilhac2026_chain_bounds
 
 LINEAR = 1.0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_constructions as study
 
 EXACT, CLOSED, DIFFERENTIATED = 1e-12, 1e-6, 1e-5

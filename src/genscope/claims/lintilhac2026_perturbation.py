@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_perturbation
 
 TENTH = 0.1

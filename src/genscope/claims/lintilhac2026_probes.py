@@ -11,7 +11,7 @@ import polars as pl
 
 from genscope.claims._base import Claim, Part, above
 from genscope.estimate import clopper_pearson
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_probes, lintilhac2026_probes_trained
 
 SHARE = 0.95  # of functions whose degree and sparsity are both right

@@ -16,7 +16,7 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._concordance import Stratum, concordance
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import lintilhac2026_gap, lintilhac2026_norms
 
 AXES = ("context_length", "sample_size", "degree", "sparsity")

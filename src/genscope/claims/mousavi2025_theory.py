@@ -16,7 +16,7 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 
 from genscope.claims._base import Claim, Decision, Part, above
 from genscope.claims.mousavi2025_training import heads_parts
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import mousavi2025_constructions, mousavi2025_heads, mousavi2025_lower
 
 SEVERAL = 4  # values of α

@@ -14,7 +14,7 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 
 from genscope.claims._base import Claim, Decision, Part
 from genscope.claims._ratios import Arm, Interval, Slope, contrast, decide, difference, exponent, pooled_spread
-from genscope.lab.reading import Reading
+from genscope.lab import Reading
 from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,

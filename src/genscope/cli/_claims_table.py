@@ -14,8 +14,7 @@ from rich.text import Text
 
 from genscope.claims import Claim
 from genscope.cli._progress import Lines, describe
-from genscope.lab.runner import Progress
-from genscope.lab.verdict import Verdict
+from genscope.lab import Progress, Verdict
 
 _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
 

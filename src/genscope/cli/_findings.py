@@ -8,9 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from genscope.lab import Preview, Selection, Store, Study, read
-from genscope.lab.cautions import cautions, failed_trials
-from genscope.lab.runner import Summary
+from genscope.lab import Preview, Selection, Store, Study, Summary, read
+from genscope.lab.results.cautions import cautions, failed_trials
 
 
 def expected(selection: Selection, alone: Preview, workers: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def prepare_jax() -> None:
         set_threads()
         import equinox as equinox  # brings JAX
 
-        from genscope.lab.cache import use_compilation_cache
+        from genscope.lab.execution.cache import use_compilation_cache
     finally:
         gc.freeze()
         gc.enable()

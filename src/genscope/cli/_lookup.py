@@ -12,9 +12,10 @@ from types import ModuleType
 import typer
 
 from genscope.cli._errors import complain
-from genscope.lab import Selection, Store, Study, database, select
-from genscope.lab.reference import load
-from genscope.lab.selection import parse_where
+from genscope.lab import Selection, Store, Study, select
+from genscope.lab.execution.reference import load
+from genscope.lab.plans.selection import parse_where
+from genscope.lab.storage import database
 from genscope.refusal import Refusal
 
 

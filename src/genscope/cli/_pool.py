@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from genscope.cli._errors import complain
 from genscope.lab import Cluster, Preview, Processes
-from genscope.lab.design import cores
-from genscope.lab.pool import Pool
-from genscope.lab.threads import Threads
+from genscope.lab.execution.pool import Pool
+from genscope.lab.execution.threads import Threads
+from genscope.lab.plans.design import cores
 from genscope.refusal import Refusal
 
 _LITTLE_SECONDS = 5.0  # worker processes take two seconds to start

@@ -13,8 +13,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bars
 
 from genscope.cli._output import console
-from genscope.lab import Store
-from genscope.lab.runner import Progress
+from genscope.lab import Progress, Store
 
 EVERY_SECONDS = 10.0
 

@@ -55,7 +55,7 @@ def export(
 
 def _reading(store: "Store", study: str, budget: Budget | None) -> "Reading":
     """All stored trials of a study, or those of its largest selection at a budget."""
-    from genscope.lab.reading import largest, read
+    from genscope.lab.results.reading import largest, read
 
     if budget is None:
         return read(store, store.everything(study))

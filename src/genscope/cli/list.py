@@ -27,7 +27,7 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     prepare_jax()  # studies hold their trials
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json, print_table
-    from genscope.lab import database
+    from genscope.lab.storage import database
 
     with find_store(store) or nullcontext() as opened:
         facts = {
@@ -53,8 +53,8 @@ def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
     """Shipped studies with the state of each budget, then those of the user that the store holds."""
     from genscope import studies
     from genscope.lab import select
-    from genscope.lab.preview import tally
-    from genscope.lab.study import BUDGETS
+    from genscope.lab.execution.preview import tally
+    from genscope.lab.plans.study import BUDGETS
 
     counts = {} if store is None else store.counts()
     listed = []

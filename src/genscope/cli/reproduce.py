@@ -18,7 +18,7 @@ from genscope.extras import need
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
-    from genscope.lab.verdict import Verdict
+    from genscope.lab.results.verdict import Verdict
 
 _MOST_WORKERS = 8  # each holds JAX and its programs, half a gigabyte
 
@@ -52,8 +52,8 @@ def reproduce(
     from genscope.cli._output import console, print_json, print_table
     from genscope.cli._progress import resumable
     from genscope.lab import Store
-    from genscope.lab.design import cores
-    from genscope.lab.provenance import provenance
+    from genscope.lab.execution.provenance import provenance
+    from genscope.lab.plans.design import cores
     from genscope.report.page import write_report
 
     start = time.monotonic()

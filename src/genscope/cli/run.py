@@ -69,7 +69,7 @@ def run(
     from genscope.cli._tell import tell_findings, tell_plan
     from genscope.lab import Store, preview
     from genscope.lab import run as run_study
-    from genscope.lab.design import cores
+    from genscope.lab.plans.design import cores
 
     chosen, selection = find_selection(study, budget, where, seeds, seed)
     if dry_run and retry is not None:

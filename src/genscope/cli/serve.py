@@ -35,7 +35,7 @@ def serve(
 
     set_threads()
     from genscope.explorer import serve as run
-    from genscope.lab import database
+    from genscope.lab.storage import database
 
     database.parse(store)  # an address that makes no sense is refused before anything listens
     try:

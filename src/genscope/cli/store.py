@@ -22,7 +22,8 @@ def copy(
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """
     from genscope.cli._output import print_json
-    from genscope.lab import Store, database
+    from genscope.lab import Store
+    from genscope.lab.storage import database
 
     if database.parse(source) == database.parse(target):
         raise Refusal("store copy got the same store twice: results go from one store to another. Name two.")

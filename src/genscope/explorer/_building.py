@@ -33,7 +33,7 @@ from genscope.explorer import question_queue
 from genscope.explorer.construction_room import FOURIER, Wanted
 from genscope.fourier.spectrum import from_expression
 from genscope.fourier.walsh import WalshFunction
-from genscope.lab.cache import use_compilation_cache
+from genscope.lab.execution.cache import use_compilation_cache
 from genscope.models.encoding import Coordinates
 from genscope.models.file import encode
 from genscope.precision import float64

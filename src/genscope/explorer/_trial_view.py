@@ -7,8 +7,7 @@ Guarantee: exact for what is shown.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genscope.lab.figure import Curves, Figure, Heatmap
-from genscope.lab.selection import Selection
+from genscope.lab import Curves, Figure, Heatmap, Selection
 from genscope.report import words
 
 LONGEST = 2000  # points of a curve

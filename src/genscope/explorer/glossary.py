@@ -168,13 +168,13 @@ GLOSSARY: dict[str, Term] = {
         "Threshold",
         "The sample size at which a share of the trials, mostly 80 %, succeeds. It is the median of its posterior with "
         "a 95 % interval; an arrow marks one that is known from one side only.",
-        "edelman2022, Figure 2, measured as in genscope.lab.threshold",
+        "edelman2022, Figure 2, measured as in genscope.lab.statistics.threshold",
     ),
     "scaling law": Term(
         "Scaling law",
         "How thresholds grow with the context length: like its logarithm, a power of it, or in proportion. The laws "
         "are fitted to thresholds with their uncertainty and compared by likelihood; a lead of 3 is clear.",
-        "edelman2022, Figure 2, fitted as in genscope.lab.scaling",
+        "edelman2022, Figure 2, fitted as in genscope.lab.statistics.scaling",
     ),
     "verdict": Term(
         "Verdict",

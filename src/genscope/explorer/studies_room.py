@@ -14,7 +14,9 @@ from typing import Any
 
 from genscope.explorer import _progress, _trial_view, asking, question_queue
 from genscope.explorer.room import Ask, Download, Room
-from genscope.lab import Store, browsing, database
+from genscope.lab import Store
+from genscope.lab.results import browsing
+from genscope.lab.storage import database
 from genscope.lab.values import flat
 from genscope.refusal import Refusal
 
@@ -139,7 +141,7 @@ def figures(url: str, ask: Ask) -> dict[str, Any]:
 @functools.lru_cache(maxsize=_KEPT)
 def _shown(url: str, name: str, chosen: str, known: tuple[str, ...], ok: int, failed: int) -> dict[str, Any]:
     """The report's view of a study; what is known and counted tells a later state of the store from an earlier one."""
-    from genscope.lab.reading import largest
+    from genscope.lab.results.reading import largest
     from genscope.report.study import show
 
     with _reading(url) as store:

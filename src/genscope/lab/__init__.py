@@ -6,7 +6,8 @@ Running needs JAX, whose import takes a second: those names are loaded on first 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from genscope.lab.figure import (
+from genscope.lab.execution.preview import Preview, preview
+from genscope.lab.plans.figure import (
     Crossing,
     Curves,
     Figure,
@@ -22,20 +23,19 @@ from genscope.lab.figure import (
     Smallest,
     Success,
 )
-from genscope.lab.preview import Preview, preview
-from genscope.lab.reading import Reading, read
-from genscope.lab.selection import Selection, select
-from genscope.lab.store import Record, Store
-from genscope.lab.study import Plan, Study, Trial, grid
-from genscope.lab.threshold import Search, Threshold
-from genscope.lab.verdict import Verdict
+from genscope.lab.plans.selection import Selection, select
+from genscope.lab.plans.study import BUDGETS, Plan, Point, Study, Trial, grid, within
+from genscope.lab.results.reading import Reading, read
+from genscope.lab.results.verdict import Verdict
+from genscope.lab.statistics.threshold import Search, Threshold
+from genscope.lab.storage.store import Record, Store
 
 if TYPE_CHECKING:
-    from genscope.lab.cluster import Cluster
-    from genscope.lab.processes import Processes
-    from genscope.lab.runner import Progress, Summary, run, run_all
+    from genscope.lab.execution.cluster import Cluster
+    from genscope.lab.execution.processes import Processes
+    from genscope.lab.execution.runner import Progress, Summary, run, run_all
 
-__all__ = ["Plan", "Search", "Study", "Trial", "grid"]
+__all__ = ["BUDGETS", "Plan", "Point", "Search", "Study", "Trial", "grid", "within"]
 __all__ += [
     "Cluster",
     "Preview",
@@ -52,15 +52,16 @@ __all__ += ["Reading", "Record", "Store", "Threshold", "Verdict", "read"]
 __all__ += ["Crossing", "Curves", "Figure", "Heatmap", "Line", "Mean", "Median", "Scatter", "Smallest", "Success"]
 __all__ += ["Level", "Panel", "Published", "Reference"]
 
-_LATER = {"Cluster": "cluster", "Processes": "processes", "Progress": "runner", "Summary": "runner"} | {
-    "run": "runner",
-    "run_all": "runner",
+_LATER = {
+    "Cluster": "cluster",
+    "Processes": "processes",
+    **dict.fromkeys(("Progress", "Summary", "run", "run_all"), "runner"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        return getattr(importlib.import_module(f"genscope.lab.{_LATER[name]}"), name)
+        return getattr(importlib.import_module(f"genscope.lab.execution.{_LATER[name]}"), name)
     raise AttributeError(f"module 'genscope.lab' has no attribute {name!r}")
 
 

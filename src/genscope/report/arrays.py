@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from genscope.lab.figure import Curves, Heatmap
-from genscope.lab.reduction import column, groups, name_of, shown
+from genscope.lab import Curves, Heatmap
+from genscope.lab.results.reduction import column, groups, name_of, shown
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from genscope.lab.figure import Crossing, Curves, Figure, Line, Mean, Median, Scatter, Smallest, Success
-from genscope.lab.reduction import Mark, Rates, Series
-from genscope.lab.scaling import Fits
+from genscope.lab import Crossing, Curves, Figure, Line, Mean, Median, Scatter, Smallest, Success
+from genscope.lab.results.reduction import Mark, Rates, Series
+from genscope.lab.statistics.scaling import Fits
 from genscope.report import words
 from genscope.report.arrays import Bundle
 from genscope.report.svg import INK, MUTED, PAPER, SERIES, WIDTH, canvas, inline, styled

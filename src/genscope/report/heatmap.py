@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
-from genscope.lab.figure import Heatmap
+from genscope.lab import Heatmap
 from genscope.report.svg import INK, MUTED, SERIES, canvas, inline, styled
 
 _SHADES = 24  # more than the eye tells apart, few enough to keep the file small

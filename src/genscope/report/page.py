@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from genscope.files import check_place, draft
-from genscope.lab.reading import largest
-from genscope.lab.store import Store
-from genscope.lab.verdict import Verdict
+from genscope.lab import Store, Verdict
+from genscope.lab.results.reading import largest
 from genscope.papers import PAPERS, Paper
 from genscope.report import verdicts, words
 from genscope.report.environment import environment

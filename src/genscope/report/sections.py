@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from genscope.lab.figure import Crossing, Curves, Figure, Heatmap, Line, Scatter, Success
-from genscope.lab.reading import Reading
-from genscope.lab.reduction import Mark, Rates, Series, lines, points, success
+from genscope.lab import Crossing, Curves, Figure, Heatmap, Line, Reading, Scatter, Success
+from genscope.lab.results.reduction import Mark, Rates, Series, lines, points, success
 from genscope.report import arrays, charts, words
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap

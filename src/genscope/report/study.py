@@ -10,11 +10,8 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from genscope.lab.figure import Figure
-from genscope.lab.raised import own_line
-from genscope.lab.reading import Reading
-from genscope.lab.selection import Selection
-from genscope.lab.threshold import Search
+from genscope.lab import Figure, Reading, Search, Selection
+from genscope.lab.results.raised import own_line
 from genscope.report import words
 from genscope.report.sections import Table, section
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genscope.lab.verdict import DECISIONS, Verdict
+from genscope.lab import Verdict
+from genscope.lab.results.verdict import DECISIONS
 from genscope.papers import PAPERS
 from genscope.report import words
 

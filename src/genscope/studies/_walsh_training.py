@@ -19,7 +19,7 @@ from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
 from genscope.fourier import points, random_function
-from genscope.lab.study import Point, within
+from genscope.lab import Point, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.refusal import Refusal

@@ -11,10 +11,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Crossing, Line, Published, Reference, Success
-from genscope.lab.study import within
-from genscope.lab.threshold import Search
+from genscope.lab import Crossing, Line, Plan, Published, Reference, Search, Study, Success, grid, within
 from genscope.random import stream
 from genscope.studies._bit_training import draw_and, summary, train
 from genscope.tasks.uniqueness import ideal_sample_size, information_bound

@@ -10,9 +10,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean
-from genscope.lab.threshold import Search
+from genscope.lab import Line, Mean, Plan, Search, Study, grid
 from genscope.random import derived, stream
 from genscope.studies.edelman2022_and import CHECK, FIGURES, LABELS, learn_and, trial
 

@@ -12,9 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Heatmap, Panel, Scatter
-from genscope.lab.study import within
+from genscope.lab import Heatmap, Panel, Plan, Scatter, Study, grid, within
 from genscope.measure import cls_attention, support_mass
 from genscope.random import stream
 from genscope.studies._bit_training import summary, train

@@ -11,9 +11,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope import bounds
-from genscope.lab import Study, grid
-from genscope.lab.figure import Line, Mean
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Study, grid, within
 from genscope.refusal import Refusal
 
 SAMPLES = 100

@@ -14,9 +14,7 @@ from jaxtyping import Array, Key
 
 from genscope import constructions
 from genscope.constructions import Construction, SparseFunction
-from genscope.lab import Study
-from genscope.lab.figure import Scatter
-from genscope.lab.study import within
+from genscope.lab import Scatter, Study, within
 from genscope.random import stream
 from genscope.tasks import SparseParity
 

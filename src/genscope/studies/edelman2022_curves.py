@@ -12,9 +12,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Curves
-from genscope.lab.study import within
+from genscope.lab import Curves, Plan, Study, grid, within
 from genscope.random import stream
 from genscope.studies._bit_training import draw_and, summary, train
 

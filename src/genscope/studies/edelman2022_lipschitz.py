@@ -12,9 +12,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Median
-from genscope.lab.study import within
+from genscope.lab import Line, Median, Plan, Study, grid, within
 from genscope.measure.lipschitz import EVERY_TERM, DeepCase, HeadCase, deep_ratio, head_ratio, search_ratio
 from genscope.random import stream
 from genscope.refusal import Refusal

@@ -15,9 +15,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.fourier import points as cube
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Curves, Level, Line, Median
-from genscope.lab.study import within
+from genscope.lab import Curves, Level, Line, Median, Plan, Study, grid, within
 from genscope.models.bit_classifier import MINGPT, BitClassifier
 from genscope.random import stream
 from genscope.studies._bit_training import initial_model, predict_bits

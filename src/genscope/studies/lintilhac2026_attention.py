@@ -23,9 +23,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.fourier import walsh_coefficients
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Curves, Heatmap, Line, Mean, Panel
-from genscope.lab.study import Point
+from genscope.lab import Curves, Heatmap, Line, Mean, Panel, Plan, Point, Study, grid
 from genscope.measure.attention_rows import match_rows
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.models.scalar_attention_fast import mixtures, truth_table

@@ -15,9 +15,7 @@ import equinox as eqx
 from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
-from genscope.lab.study import Point, within
+from genscope.lab import Line, Mean, Plan, Point, Reference, Study, grid, within
 from genscope.measure.certificate import certify, drawn_risks
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream

@@ -21,9 +21,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Median
-from genscope.lab.study import within
+from genscope.lab import Line, Median, Plan, Study, grid, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.refusal import Refusal

@@ -14,9 +14,7 @@ from jaxtyping import Array, Key
 
 from genscope.bounds import Bound
 from genscope.bounds.parity_chain import Method, Weights, blocks, parity_chain
-from genscope.lab import Study, grid
-from genscope.lab.figure import Line, Mean
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Study, grid, within
 from genscope.refusal import Refusal
 
 SAMPLES = 10**12

@@ -18,9 +18,7 @@ from genscope.constructions import FourierConstruction, fourier_components
 from genscope.constructions.fourier_verification import outputs
 from genscope.fourier import points
 from genscope.fourier.walsh import WalshFunction, parity, random_function, tiling
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Scatter
-from genscope.lab.study import Point, within
+from genscope.lab import Plan, Point, Scatter, Study, grid, within
 from genscope.measure.sharpness import hessian_trace
 from genscope.precision import float64
 from genscope.random import stream

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean
+from genscope.lab import Line, Mean, Plan, Study, grid
 from genscope.random import stream
 from genscope.studies._walsh_training import check, held_out_error, train
 

@@ -22,8 +22,7 @@ from jaxtyping import Array, Key
 from genscope.constructions.fourier_components import fourier_components
 from genscope.estimate import Estimate
 from genscope.fourier import WalshFunction
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Scatter
+from genscope.lab import Plan, Scatter, Study, grid
 from genscope.measure.sharpness import hessian_trace
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream

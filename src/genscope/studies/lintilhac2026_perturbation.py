@@ -30,9 +30,7 @@ from genscope.compilation import ONCE, compiled_faster, jit
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import random_function
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Curves
-from genscope.lab.study import within
+from genscope.lab import Curves, Plan, Study, grid, within
 from genscope.precision import float64
 from genscope.random import stream
 from genscope.refusal import Refusal

@@ -16,9 +16,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.fourier.walsh import random_function
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Reference, Study, grid, within
 from genscope.probe import Oracle, find_degree, find_sparsity, probe
 from genscope.random import stream
 from genscope.refusal import Refusal

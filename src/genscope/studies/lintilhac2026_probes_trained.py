@@ -15,9 +15,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Study, grid, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.probe import Oracle, find_degree_within, probe
 from genscope.random import stream

@@ -23,9 +23,7 @@ from genscope.bounds import fourier_cover, pac_bayes
 from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import tiling
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
-from genscope.lab.study import Point, within
+from genscope.lab import Line, Mean, Plan, Point, Reference, Study, grid, within
 from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.refusal import Refusal
 

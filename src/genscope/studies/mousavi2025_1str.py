@@ -13,9 +13,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Published, Scatter
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Published, Scatter, Study, grid, within
 from genscope.studies._token_training import measure, settings
 
 LENGTHS = [2, 4, 6, 8, 10, 12]

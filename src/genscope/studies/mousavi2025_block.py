@@ -17,9 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Curves, Heatmap, Level, Panel
-from genscope.lab.study import within
+from genscope.lab import Curves, Heatmap, Level, Panel, Plan, Study, grid, within
 from genscope.measure.query_key import attention_mass, block_share
 from genscope.random import derived, stream
 from genscope.studies._token_training import (

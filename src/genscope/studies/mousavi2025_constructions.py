@@ -18,9 +18,7 @@ from genscope.constructions.recurrent_retrieval import recurrent_retrieval
 from genscope.constructions.retrieval import Retrieval, draw_prompts, retrieval_errors, verify_retrieval
 from genscope.constructions.token_retrieval import token_retrieval
 from genscope.estimate import Estimate
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Scatter
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Scatter, Study, grid, within
 from genscope.precision import float64
 from genscope.random import stream
 from genscope.tasks.token_regression import TokenRegression

@@ -17,9 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.bounds import heads_lower
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Reference, Study, grid, within
 from genscope.measure.risk import population_risk
 from genscope.models.mousavi2025 import TokenTransformer
 from genscope.models.token_attention import draw_full

@@ -21,9 +21,7 @@ from jaxtyping import Array, Float, Key
 
 from genscope.bounds.token_limits import ffn_lower, heads_lower
 from genscope.estimate import Estimate
-from genscope.lab import Plan, Study
-from genscope.lab.figure import Scatter
-from genscope.lab.study import Point, within
+from genscope.lab import Plan, Point, Scatter, Study, within
 from genscope.random import stream
 from genscope.refusal import Refusal
 

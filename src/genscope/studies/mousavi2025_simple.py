@@ -10,9 +10,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study
-from genscope.lab.figure import Line, Mean, Published
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Published, Study, within
 from genscope.studies._token_training import measure, settings
 from genscope.studies.mousavi2025_1str import RATE, points
 

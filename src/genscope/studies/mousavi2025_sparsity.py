@@ -14,9 +14,7 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean
-from genscope.lab.study import within
+from genscope.lab import Line, Mean, Plan, Study, grid, within
 from genscope.studies._token_training import TEXT, measure, settings
 
 CONTEXT_LENGTH = 7

@@ -1,0 +1,91 @@
+"""What the process that writes the store and those that compute say to each other: names and plain data.
+
+An order names a study and lists points and seeds; an answer lists what each trial measured. Both are JSON.
+
+Guarantee: exact; values come back as the trial returned them. A worker with another genscope, or another version of the
+study's file, refuses.
+"""
+
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+from genscope.lab import values
+from genscope.lab.execution.reference import digest, refer, resolve
+from genscope.lab.plans.study import Study, Trial
+from genscope.lab.storage.store import Record
+from genscope.refusal import Refusal
+
+VERSION = importlib.metadata.version("genscope")
+
+Order = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def heading(study: Study) -> Order:
+    """What a worker needs to know of a study; every order of it begins so."""
+    reference = refer(study)
+    return {
+        "genscope": VERSION,
+        "study": reference,
+        "name": study.name,
+        "revision": study.revision,
+        "digest": digest(reference),
+        "stacked": study.stacked,
+        "lanes": study.batch,
+    }
+
+
+def order(heading: Order, batch: Sequence[Trial]) -> Order:
+    """What a worker needs to know to compute a batch."""
+    return {**heading, "trials": [[dict(trial.point), trial.seed] for trial in batch]}
+
+
+def named(order: Order) -> Study:
+    """The study that an order names, on the worker; ValueError if it is not the one that was meant."""
+    here = f"A worker on {platform.node()}"
+    if order["genscope"] != VERSION:
+        raise Refusal(
+            f"{here} has genscope {VERSION}, but the study is run by genscope {order['genscope']}: "
+            "their results must not mix. Install the same version on every machine."
+        )
+    study = resolve(order["study"])
+    meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
+    if (study.name, study.revision, study.stacked, study.batch, digest(order["study"])) != meant:
+        raise Refusal(
+            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, and not the same file as "
+            f"where {order['name']!r}, revision {order['revision']}, was started: results must not mix. Bring the same "
+            "file to every machine and leave it alone while the study runs, or start the study anew."
+        )
+    return study
+
+
+def trials(order: Order, study: Study) -> list[Trial]:
+    """The trials of an order."""
+    return [Trial(study.name, study.revision, point, seed) for point, seed in order["trials"]]
+
+
+def result(record: Record) -> dict[str, Any]:
+    """What a trial measured, as plain data."""
+    return {
+        "values": values.encode(record.values),
+        "error": record.error,
+        "seconds": record.seconds,
+        "compile_seconds": record.compile_seconds,
+    }
+
+
+def failure(reason: str, seconds: float = 0.0) -> dict[str, Any]:
+    """A trial that has nothing to report, because its process did not survive it."""
+    return {"values": "{}", "error": reason, "seconds": seconds, "compile_seconds": 0.0}
+
+
+def records(batch: Sequence[Trial], answer: Answer) -> list[Record]:
+    """The records of a batch, from its answer."""
+    if "refused" in answer:
+        raise Refusal(answer["refused"])
+    return [
+        Record(trial, **{**found, "values": values.decode(found["values"])}, provenance=answer["provenance"])
+        for trial, found in zip(batch, answer["results"], strict=True)
+    ]

@@ -1,0 +1,127 @@
+"""Search and Threshold: which crossing of a success rate is looked for, and what is known of it.
+
+Guarantee: exact; `genscope.lab.statistics.estimation` computes what stands here.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from genscope.lab.statistics.success_curve import Counts, Curve
+from genscope.refusal import Refusal
+
+State = Literal["crossed", "above", "below", "plateau", "unresolved"]
+
+RATIO = 1.1  # between neighbouring sizes of a search: few sizes, hence few compiled shapes and shared trials
+
+
+@dataclass(frozen=True)
+class Search:
+    """Adaptive search for the size along `axis` at which `outcome` is true with probability `level`.
+
+    It ends when both ends of the interval lie within a factor `1 + width` of the estimate, when the threshold is
+    known to lie outside `lowest` to `highest` or not to exist, or after `trials` trials. Trials come in groups of
+    `batch` at one size and in rounds of `round`. `start` is a first guess; without one the first round is spread over
+    all sizes.
+    """
+
+    axis: str = "sample_size"
+    outcome: str = "success"
+    level: float = 0.8
+    confidence: float = 0.95
+    lowest: int = 8
+    highest: int = 2000
+    start: int | None = None
+    width: float = 0.10
+    trials: int = 400
+    round: int = 16
+    batch: int = 4
+
+    def __post_init__(self) -> None:
+        if not 0 < self.level < 1:
+            raise Refusal(f"Search got level={self.level}: success is certain at 1 and never at 0. Choose between.")
+        if not 0.5 <= self.confidence < 1:
+            raise Refusal(f"Search got confidence={self.confidence}: allowed are 0.5 to below 1. Try 0.95.")
+        if not 1 <= self.lowest < self.highest:
+            raise Refusal(
+                f"Search got lowest={self.lowest} and highest={self.highest}: sizes are positive and the highest is "
+                "above the lowest. Widen the range."
+            )
+        if self.start is not None and not self.lowest <= self.start <= self.highest:
+            raise Refusal(
+                f"Search got start={self.start}: a guess lies between {self.lowest} and {self.highest}. "
+                "Move it, widen the range, or leave it out."
+            )
+        if not self.width > 0:
+            raise Refusal(f"Search got width={self.width}: a width is positive. Ask for 0.1, say.")
+        if not 1 <= self.batch <= self.round <= self.trials or self.round % self.batch:
+            raise Refusal(
+                f"Search got batch={self.batch}, round={self.round} and trials={self.trials}: a round is a number of "
+                "whole batches, and at most all trials. Make the round a multiple of the batch."
+            )
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """The sizes it may use: a geometric ladder, rounded to whole numbers."""
+        return _ladder(self.lowest, self.highest)
+
+
+@functools.lru_cache(maxsize=256)
+def _ladder(lowest: int, highest: int) -> np.ndarray:
+    steps = max(1, round(math.log(highest / lowest) / math.log(RATIO)))
+    return np.unique(np.geomspace(lowest, highest, steps + 1).round().astype(int))
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The size at which the success probability crosses the level, as far as it is known.
+
+    `crossed`: `size` with the interval from `low` to `high`. `above` and `below`: outside the sizes that were tried,
+    of which the largest is `low` or the smallest `high`. `plateau`: the success rate levels off below the level, so
+    that there is no threshold, and none up to `low` in any case. `unresolved`: not enough trials to tell; an end of
+    the interval that is known is given.
+    """
+
+    size: float | None
+    low: float | None
+    high: float | None
+    trials: int
+    state: State
+    axis: str = "sample_size"
+    levels_off: float = 0.0
+    """Probability that the success rate levels off below the level."""
+    log_sizes: tuple[float, ...] = field(default=(), repr=False)
+    """Log thresholds at which `log_likelihood` is given."""
+    log_likelihood: tuple[float, ...] = field(default=(), repr=False)
+    """Of each log threshold, given that there is one; 0 at the best."""
+    curve: Curve | None = field(default=None, repr=False)
+
+    def probability(self, sizes: Any) -> np.ndarray:
+        """The fitted success curve."""
+        sizes = np.asarray(sizes, dtype=float)
+        return np.full(sizes.shape, np.nan) if self.curve is None else self.curve(np.log(sizes))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers and words for JSON."""
+        ends = {"low": self.low, "high": self.high}
+        return {self.axis: self.size, **ends, "trials": self.trials, "state": self.state}
+
+
+def first_reaching(counts: Counts, level: float = 0.8) -> float | None:
+    """The papers' reading of a grid: the smallest size whose share of successes is at least `level`, if any."""
+    tried = tried_only(counts)
+    return next((size for size in sorted(tried) if tried[size][0] >= level * tried[size][1]), None)
+
+
+def tried_only(counts: Counts) -> Counts:
+    """The sizes with trials; counts that cannot be are refused."""
+    for size, (won, n) in counts.items():
+        if not (size > 0 and 0 <= won <= n):
+            raise Refusal(
+                f"A threshold was asked for with {won} successes in {n} trials at size {size}: sizes are positive, "
+                "and successes are some of the trials. Count again."
+            )
+    return {size: (won, n) for size, (won, n) in counts.items() if n}

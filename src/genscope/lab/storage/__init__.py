@@ -1,0 +1,1 @@
+"""Where results are kept: a SQL database, written once, shared by leases, brought up to date by its version."""

@@ -1,0 +1,158 @@
+"""The tables of a store, their version, and the steps from older versions.
+
+Guarantee: exact; a store is either brought to the present version in one transaction or left as it was.
+"""
+
+from collections.abc import Callable, Mapping
+
+import sqlalchemy as sa
+
+from genscope.lab.storage import database, legacy
+from genscope.refusal import Refusal
+
+VERSION = 3
+READABLE = 1  # the oldest version that can be read as it is: since then indices changed, and selections came
+
+
+def _index_by_status_and_point(connection: sa.Connection) -> None:
+    """Counting and comparing a million trials takes their indices alone."""
+    connection.exec_driver_sql("DROP INDEX trial_study")
+    connection.exec_driver_sql("CREATE INDEX trial_status ON trial (study, revision, status)")
+    connection.exec_driver_sql("CREATE INDEX trial_point ON trial (study, revision, point, seed)")
+
+
+def _store_selections(connection: sa.Connection) -> None:
+    """What was asked for is stored; for older trials it is told from what is there."""
+    connection.exec_driver_sql(
+        "CREATE TABLE selection (id TEXT NOT NULL, study TEXT NOT NULL, revision INTEGER NOT NULL, "
+        "facts TEXT NOT NULL, asked DOUBLE PRECISION NOT NULL, PRIMARY KEY (id))"
+    )
+    if rows := legacy.selections(connection):
+        insert = "INSERT INTO selection (id, study, revision, facts, asked)"
+        connection.execute(sa.text(f"{insert} VALUES (:id, :study, :revision, :facts, :asked)"), rows)
+
+
+# MIGRATIONS[n] takes a store from version n to n + 1; it writes plain SQL, since the tables below only know the newest.
+MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {
+    1: _index_by_status_and_point,
+    2: _store_selections,
+}
+
+TABLES = sa.MetaData()
+
+META = sa.Table("meta", TABLES, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text))
+
+STUDY = sa.Table(
+    "study",
+    TABLES,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("manifest", sa.Text, nullable=False),
+    sa.Column("updated", sa.Double, nullable=False),
+)
+
+TRIAL = sa.Table(
+    "trial",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("study", sa.Text, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("point", sa.Text, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("result", sa.Text, nullable=False),
+    sa.Column("error", sa.Text),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("compile_seconds", sa.Double, nullable=False),
+    sa.Column("provenance", sa.Text, nullable=False),
+    sa.Column("finished", sa.Double, nullable=False),
+    sa.Index("trial_status", "study", "revision", "status"),
+    sa.Index("trial_point", "study", "revision", "point", "seed"),
+)
+
+SELECTION = sa.Table(
+    "selection",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("study", sa.Text, nullable=False),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("facts", sa.Text, nullable=False),
+    sa.Column("asked", sa.Double, nullable=False),
+)
+
+PROVENANCE = sa.Table(
+    "provenance",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("facts", sa.Text, nullable=False),
+)
+
+LEASE = sa.Table(
+    "lease",
+    TABLES,
+    sa.Column("batch", sa.Text, primary_key=True),
+    sa.Column("holder", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("pid", sa.BigInteger, nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+)
+
+VERDICT = sa.Table(
+    "verdict",
+    TABLES,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("claim", sa.Text, nullable=False),
+    sa.Column("budget", sa.Text, nullable=False),
+    sa.Column("verdict", sa.Text, nullable=False),
+    sa.Column("finished", sa.Double, nullable=False),
+)
+
+
+def version(connection: sa.Connection, name: str) -> int:
+    """The version of the tables in a database; 0 when it is empty, an error when it is not a genscope store."""
+    found = set(sa.inspect(connection).get_table_names())
+    if not found:
+        return 0
+    if META.name in found and {column["name"] for column in sa.inspect(connection).get_columns(META.name)} == {
+        "name",
+        "value",
+    }:
+        stored = connection.scalar(sa.select(META.c.value).where(META.c.name == "genscope schema"))
+        if stored is not None and stored.isdecimal():
+            return int(stored)
+    raise Refusal(
+        f"The database {name} holds tables of another program ({', '.join(sorted(found)[:5])}): a store has a database "
+        "of its own, so it was left untouched. Give another file, or another database of the server."
+    )
+
+
+def check(connection: sa.Connection, name: str, *, read_only: bool) -> int:
+    """The version of a store; refuse one that this program cannot use."""
+    present = version(connection, name)
+    if present > VERSION:
+        raise Refusal(
+            f"The store {name} has version {present}, made by a newer genscope; this one reads versions up to "
+            f"{VERSION}. Install a newer genscope, or use another store."
+        )
+    if read_only and present < READABLE:
+        what = f"has version {present}" if present else "is empty"
+        raise Refusal(
+            f"The store {name} {what}, and it is opened for reading only: version {READABLE} is needed. "
+            "Open it once for writing (any genscope run does), which brings it up to date."
+        )
+    return present
+
+
+def bring_up_to_date(connection: sa.Connection, name: str) -> None:
+    """Make the tables of an empty database, or lift an older store step by step, inside one write transaction."""
+    database.lock(connection, "schema")
+    present = check(connection, name, read_only=False)
+    if present == VERSION:
+        return
+    if present == 0:
+        TABLES.create_all(connection)
+        connection.execute(sa.insert(META).values(name="genscope schema", value=str(VERSION)))
+        return
+    for step in range(present, VERSION):
+        MIGRATIONS[step](connection)
+    connection.execute(sa.update(META).where(META.c.name == "genscope schema").values(value=str(VERSION)))

@@ -1,0 +1,440 @@
+"""Store and Record: results of trials in a SQL database, written once and never edited.
+
+Guarantee: exact; what `add` has returned from is on disk, once, whoever wrote it and whatever is killed afterwards.
+"""
+
+import hashlib
+import itertools
+import json
+import operator
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import polars as pl
+import sqlalchemy as sa
+
+from genscope.lab import values
+from genscope.lab.plans.selection import Selection
+from genscope.lab.plans.study import Trial, canonical
+from genscope.lab.storage import database, leases, legacy, schema
+from genscope.lab.storage.failures import clear_errors, patient
+from genscope.lab.storage.schema import PROVENANCE, SELECTION, STUDY, TRIAL, VERDICT
+from genscope.refusal import Refusal
+
+DEFAULT_URL = "sqlite:///genscope.db"
+_CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished trial: what it measured or why it failed, how long it took, and where the numbers come from.
+
+    `values` are plain Python scalars and nested lists (`values.plain` makes them); `error` is None unless the trial
+    raised an exception; `seconds` leaves out the time of compilation.
+    """
+
+    trial: Trial
+    values: Mapping[str, Any]
+    error: str | None = None
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    finished: float = field(default_factory=time.time)
+
+    @property
+    def status(self) -> str:
+        """`ok` or `failed`; a trial that measured NaN is ok, one that raised an exception failed."""
+        return "ok" if self.error is None else "failed"
+
+
+class Store:
+    """Results by URL: a SQLite file by default, PostgreSQL for a team."""
+
+    def __init__(self, url: str = DEFAULT_URL, *, read_only: bool = False, lease_seconds: float = 60.0):
+        parts = database.parse(url)
+        self.url = database.shown(parts)
+        self.read_only = read_only
+        self.lease_seconds = lease_seconds
+        self._holder = leases.Holder()
+        if read_only or database.exists(parts):
+            # Looked at through a connection that cannot write: what is not ours stays as it is, byte for byte.
+            self._engine = database.engine(parts, read_only=True)
+            with self._closed_after(always=not read_only), self.reading() as connection:
+                self._version = schema.check(connection, self.url, read_only=read_only)
+        if not read_only:
+            self._engine = database.engine(parts, read_only=False)
+            with self._closed_after(), clear_errors(self.url):
+                database.prepare_for_writing(self._engine)
+                with self._write() as connection:
+                    schema.bring_up_to_date(connection, self.url)
+            self._version = schema.VERSION
+
+    def close(self) -> None:
+        """Close all connections; the store may be used again and then opens new ones."""
+        self._engine.dispose()
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return self._engine.dialect.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Store({self.url!r}{', read_only=True' if self.read_only else ''})"
+
+    @contextmanager
+    def _closed_after(self, *, always: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._engine.dispose()
+            raise
+        if always:
+            self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection that sees one moment of the store and writes nothing."""
+        with clear_errors(self.url), database.reader(self._engine).connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _write(self) -> Iterator[sa.Connection]:
+        if self.read_only:
+            raise Refusal(
+                f"The store {self.url} was opened for reading only: nothing can be written. "
+                "Open it without read_only to write."
+            )
+        with clear_errors(self.url), self._engine.execution_options(write=True).begin() as connection:
+            yield connection
+
+    # Trials
+
+    def add(self, records: Iterable[Record], *, leased: Sequence[Trial] | None = None) -> None:
+        """Store finished trials in one transaction; a trial that is already stored stays as it is.
+
+        The same transaction gives back the batch `leased`.
+        """
+        rows, facts = [], {}
+        for record in records:
+            source = _identity(dict(record.provenance))
+            facts[source] = json.dumps(record.provenance)
+            rows.append(
+                {
+                    "id": record.trial.id,
+                    "study": record.trial.study,
+                    "revision": record.trial.revision,
+                    "point": values.encode(record.trial.point),
+                    "seed": record.trial.seed,
+                    "status": record.status,
+                    "result": values.encode(record.values),
+                    "error": _storable(record.error),
+                    "seconds": record.seconds,
+                    "compile_seconds": record.compile_seconds,
+                    "provenance": source,
+                    "finished": record.finished,
+                }
+            )
+        if rows:
+            # In one order, whoever writes: two writers of the same trials wait for each other and never in a circle.
+            rows.sort(key=operator.itemgetter("id"))
+            self._insert(rows, [{"id": name, "facts": facts[name]} for name in sorted(facts)], leased)
+
+    @patient
+    def _insert(self, rows: list[dict[str, Any]], sources: list[dict[str, str]], leased: Sequence[Trial] | None):
+        with self._write() as connection:
+            connection.execute(database.insert_new(connection, PROVENANCE), sources)
+            connection.execute(database.insert_new(connection, TRIAL), rows)
+            if leased is not None:
+                leases.release(connection, self._holder, leased)
+        if leased is not None:
+            self._holder.batches.discard(leases.batch_id(leased))
+
+    @patient
+    def done(self, study: str, revision: int | None = None) -> set[str]:
+        """Identities of the finished trials of a study, failed ones among them; of all revisions, or of one."""
+        query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study)
+        if revision is not None:
+            query = query.where(TRIAL.c.revision == revision)
+        with self.reading() as connection:
+            return {name for (name,) in _plain_rows(connection, query)}
+
+    @patient
+    def stored_seeds(self, study: str, revision: int, seeds: range) -> dict[str, int]:
+        """Per point, by its canonical text, how many of the seeds (of step 1) are stored; points without are left out.
+
+        It reads an index alone: for a million trials a fraction of the time that `done` takes.
+        """
+        chosen = (TRIAL.c.seed >= seeds.start) & (TRIAL.c.seed < seeds.stop)
+        counts: Counter[str] = Counter()
+        for text, number in self._by_point(study, revision, chosen, sa.func.count()):
+            counts[text] += number
+        return dict(counts)
+
+    @patient
+    def mean_seconds(self, study: str, revision: int) -> dict[str, tuple[int, float]]:
+        """Per point, by its canonical text, the number of its trials and their mean time, compilation aside."""
+        numbers: Counter[str] = Counter()
+        sums: defaultdict[str, float] = defaultdict(float)
+        columns = sa.func.count(), sa.func.sum(TRIAL.c.seconds)
+        for text, number, seconds in self._by_point(study, revision, sa.true(), *columns):
+            numbers[text] += number
+            sums[text] += seconds
+        return {text: (number, sums[text] / number) for text, number in numbers.items()}
+
+    def _by_point(self, study: str, revision: int, chosen: sa.ColumnElement[bool], *columns: Any) -> list[list[Any]]:
+        """Columns over each point; a point whose axes were written in two orders comes twice."""
+        query = sa.select(TRIAL.c.point, *columns).where(TRIAL.c.study == study, TRIAL.c.revision == revision, chosen)
+        with self.reading() as connection:
+            rows = _plain_rows(connection, query.group_by(TRIAL.c.point))
+        return [[canonical(values.decode(text)), *rest] for text, *rest in rows]
+
+    @patient
+    def results(self, trials: Sequence[Trial]) -> dict[str, dict[str, Any] | None]:
+        """Values of those of the trials that are finished, by identity; None for one that failed."""
+        found: dict[str, dict[str, Any] | None] = {}
+        with self.reading() as connection:
+            for ids in _chunks([trial.id for trial in trials]):
+                query = sa.select(TRIAL.c.id, TRIAL.c.status, TRIAL.c.result).where(TRIAL.c.id.in_(ids))
+                for name, status, text in connection.execute(query):
+                    found[name] = values.decode(text) if status == "ok" else None
+        return found
+
+    @patient
+    def failed(self, study: str, revision: int) -> list[Trial]:
+        """The trials of a study that raised an exception."""
+        query = sa.select(TRIAL.c.point, TRIAL.c.seed).where(
+            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
+        )
+        with self.reading() as connection:
+            return [
+                Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
+            ]
+
+    @patient
+    def forget_failed(self, trials: Sequence[Trial]) -> int:
+        """Remove those of the trials that failed, so that they run again; how many were removed."""
+        removed = 0
+        with self._write() as connection:
+            for ids in _chunks([trial.id for trial in trials]):
+                query = sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), TRIAL.c.status == "failed")
+                removed += connection.execute(query).rowcount
+        return removed
+
+    @patient
+    def frame(
+        self, study: str, revision: int | None = None, *, where: Sequence[sa.ColumnElement[bool]] = ()
+    ) -> pl.DataFrame:
+        """One flat row per finished trial of a study, ordered by point and seed.
+
+        Axes, `seed`, measured values (null where a trial failed), then `status`, `error`, `seconds`, ...; without
+        `revision`, the one that ran last, since numbers of different revisions do not belong together. `where` keeps
+        the rows of `schema.TRIAL` that meet all of its conditions (`lab.browsing` makes them).
+        """
+        names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
+        with self.reading() as connection:
+            revision = self._revision(connection, study) if revision is None else revision
+            chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
+                TRIAL.c.study == study, TRIAL.c.revision == revision, *where
+            )
+            rows = _plain_rows(connection, chosen)
+        *fixed, points, results = zip(*rows, strict=True) if rows else [()] * (len(names) + 2)
+        kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.String)
+        common = pl.DataFrame(
+            [pl.Series(name, column, kind) for name, column, kind in zip(names, fixed, kinds, strict=True)]
+        ).with_columns(
+            (pl.col("finished") * 1e6).cast(pl.Datetime("us", "UTC")), pl.lit(revision, pl.Int64).alias("revision")
+        )
+        texts = pl.DataFrame({"id": pl.Series(points, dtype=pl.String)})
+        known = texts.unique(maintain_order=True)  # a point has many seeds, and its text is parsed once
+        axes = known.hstack(values.columns(known["id"].to_list()))
+        axes = texts.join(axes, on="id", how="left", maintain_order="left").drop("id")
+        measured = values.columns(results)
+        ordered = [*axes.columns, "seed", *measured.columns, *names[2:], "revision", "id"]
+        return pl.concat([axes, common, measured], how="horizontal").select(ordered).sort([*axes.columns, "seed"])
+
+    def _revision(self, connection: sa.Connection, study: str) -> int:
+        latest = connection.scalar(sa.select(STUDY.c.revision).where(STUDY.c.name == study))
+        if latest is None:
+            latest = connection.scalar(sa.select(sa.func.max(TRIAL.c.revision)).where(TRIAL.c.study == study))
+        if latest is None:
+            known = sorted({*connection.scalars(sa.select(STUDY.c.name))})
+            raise Refusal(
+                f"The store {self.url} got the study {study!r}: it holds {', '.join(known) or 'none yet'}. "
+                "Choose one of these, or run the study first."
+            )
+        return latest
+
+    @patient
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Per study, how many trials of the revision that ran last are `ok` and how many `failed`."""
+        each = sa.select(TRIAL.c.study, TRIAL.c.revision, TRIAL.c.status, sa.func.count().label("number"))
+        each = each.group_by(TRIAL.c.study, TRIAL.c.revision, TRIAL.c.status).subquery()
+        query = (
+            sa.select(STUDY.c.name, each.c.status, each.c.number)
+            .outerjoin_from(STUDY, each, (each.c.study == STUDY.c.name) & (each.c.revision == STUDY.c.revision))
+            .order_by(STUDY.c.name)
+        )
+        counts: dict[str, dict[str, int]] = {}
+        with self.reading() as connection:
+            for name, status, number in connection.execute(query):
+                counts.setdefault(name, {"ok": 0, "failed": 0})
+                if status is not None:
+                    counts[name][status] = number
+        return counts
+
+    @patient
+    def provenances(self, study: str, revision: int | None = None) -> dict[str, dict[str, Any]]:
+        """The facts behind the column `provenance` of a study's frame."""
+        with self.reading() as connection:
+            revision = self._revision(connection, study) if revision is None else revision
+            used = sa.select(TRIAL.c.provenance).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
+            rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(used))).all()
+        return {name: json.loads(facts) for name, facts in rows}
+
+    # Leases
+
+    @patient
+    def lease(self, batches: Sequence[Sequence[Trial]]) -> Sequence[Trial] | None:
+        """The first batch that nobody holds and that is not finished, now held by this store; None if there is none.
+
+        The lease expires after `lease_seconds` unless renewed.
+        """
+        with self._write() as connection:
+            taken = leases.take(connection, batches, self._holder, self.lease_seconds)
+        if taken is not None:
+            self._holder.batches.add(leases.batch_id(taken))
+        return taken
+
+    @patient
+    def renew(self) -> None:
+        """Renew all leases of this store."""
+        with self._write() as connection:
+            leases.renew(connection, self._holder, self.lease_seconds)
+
+    @patient
+    def release(self, batch: Sequence[Trial] | None = None) -> None:
+        """Give back one batch, or all that this store holds."""
+        with self._write() as connection:
+            leases.release(connection, self._holder, batch)
+        self._holder.batches.difference_update(
+            list(self._holder.batches) if batch is None else [leases.batch_id(batch)]
+        )
+
+    # What the report reads beside the trials
+
+    @patient
+    def put_manifest(self, study: str, revision: int, manifest: Mapping[str, Any]) -> None:
+        """Describe a study by JSON-able facts; replaces what was there."""
+        row = {"name": study, "revision": revision, "manifest": json.dumps(manifest), "updated": time.time()}
+        with self._write() as connection:
+            connection.execute(database.insert_or_replace(connection, STUDY).values(row))
+
+    @patient
+    def manifests(self) -> dict[str, dict[str, Any]]:
+        """The manifests of all studies, by name."""
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(STUDY.c.name, STUDY.c.manifest).order_by(STUDY.c.name)).all()
+        return {name: json.loads(text) for name, text in rows}
+
+    @patient
+    def put_selection(self, selection: Selection) -> None:
+        """Keep what was asked for, as asked for last."""
+        row = {"id": selection.id, "study": selection.study, "revision": selection.revision, "asked": time.time()}
+        row["facts"] = json.dumps(selection.facts())
+        with self._write() as connection:
+            connection.execute(database.insert_or_replace(connection, SELECTION).values(row))
+
+    @patient
+    def selections(self, study: str) -> list[Selection]:
+        """What was asked for of the revision of a study that ran last, the latest at the end; or all that is stored."""
+        with self.reading() as connection:
+            revision = self._revision(connection, study)
+            rows = sorted(self._selections(connection), key=operator.itemgetter("asked"))
+        mine = [row for row in rows if (row["study"], row["revision"]) == (study, revision)]
+        found = [Selection.from_facts(study, revision, json.loads(row["facts"])) for row in mine]
+        return found or [self.everything(study)]
+
+    @patient
+    def everything(self, study: str) -> Selection:
+        """All stored trials of the revision of a study that ran last."""
+        with self.reading() as connection:
+            revision = self._revision(connection, study)
+            text = connection.scalar(sa.select(STUDY.c.manifest).where(STUDY.c.name == study))
+        return legacy.everything(study, revision, json.loads(text or "{}"))
+
+    def _selections(self, connection: sa.Connection) -> list[dict[str, Any]]:
+        if self._version < 3:  # opened for reading only
+            return legacy.selections(connection)
+        return [dict(row) for row in connection.execute(sa.select(SELECTION)).mappings()]
+
+    def put_verdict(self, claim: str, budget: str, verdict: Mapping[str, Any]) -> None:
+        """Store the decision on a claim, with its numbers; earlier ones are kept."""
+        row = {"claim": claim, "budget": budget, "verdict": json.dumps(verdict), "finished": time.time()}
+        name = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
+        self._put(VERDICT, [{"id": name, **row}])
+
+    @patient
+    def verdicts(self, *, history: bool = False) -> list[dict[str, Any]]:
+        """The newest verdict on each claim, or all, as `claim`, `budget`, `verdict`, `finished` (seconds since 1970).
+
+        Ordered by claim, then from old to new.
+        """
+        columns = (VERDICT.c.claim, VERDICT.c.budget, VERDICT.c.verdict, VERDICT.c.finished)
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(*columns).order_by(VERDICT.c.claim, VERDICT.c.finished)).mappings()
+            found = [{**row, "verdict": json.loads(row["verdict"])} for row in rows]
+        newest = {item["claim"]: item for item in found}
+        return found if history else list(newest.values())
+
+    def copy_to(self, target: "Store") -> None:
+        """Copy every result into another store, which keeps what it has; leases stay behind."""
+        with self.reading() as source:
+            for table in (PROVENANCE, TRIAL, VERDICT):
+                result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table).order_by(table.c.id))
+                for rows in result.mappings().partitions():
+                    target._put(table, [dict(row) for row in rows])
+            studies = [dict(row) for row in source.execute(sa.select(STUDY)).mappings()]
+            selections = self._selections(source)
+        target._put(STUDY, studies)
+        target._put(SELECTION, selections)
+
+    @patient
+    def _put(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        if rows:
+            with self._write() as connection:
+                newest = database.insert_or_replace(connection, STUDY, newer="updated")
+                connection.execute(newest if table is STUDY else database.insert_new(connection, table), rows)
+
+
+def _plain_rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:
+    """The driver's own tuples: a hundred thousand of SQLAlchemy's rows take as long as everything else."""
+    result = connection.execute(query)
+    rows = result.cursor.fetchall()  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
+    result.close()
+    return rows
+
+
+def _storable(text: str | None) -> str | None:
+    """What an exception said, as text that every database takes: no NUL, no half of a character."""
+    return text and text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    iterator = iter(ids)
+    while chunk := list(itertools.islice(iterator, _CHUNK)):
+        yield chunk
+
+
+def _identity(facts: dict[str, Any]) -> str:
+    """128 bits of SHA-256 over the facts of a provenance."""
+    return hashlib.sha256(canonical(facts).encode()).hexdigest()[:32]
