@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.claims._ratios import Arm
+from genscope.claims._ratios import SampleCounts
 from genscope.claims.lintilhac2026_chain import C7, leading
 from genscope.lab.results.reading import Reading
 from genscope.studies.lintilhac2026_chain_bounds import LENGTHS, STUDY
@@ -138,7 +138,7 @@ def test_censored_searches_count_on_their_side_only():
 
 def test_coefficients_against_polyfit():
     generator = np.random.default_rng(1)
-    arms = {length: Arm(generator.normal(size=3), False) for length in TRAINED}
+    arms = {length: SampleCounts(generator.normal(size=3), False) for length in TRAINED}
     x = np.repeat(np.log(TRAINED), 3)
     y = np.concatenate([arm.logs for arm in arms.values()])
     for order in (1, 2):
@@ -158,7 +158,7 @@ def test_intervals_cover():
     generator = np.random.default_rng(2)
     covered = biased = 0
     for _ in range(500):
-        arms = {n: Arm(2 * math.log(n) + 0.4 * generator.normal(size=3), False) for n in TRAINED}
+        arms = {n: SampleCounts(2 * math.log(n) + 0.4 * generator.normal(size=3), False) for n in TRAINED}
         found = leading(arms, 1)
         assert found is not None
         assert found.low is not None

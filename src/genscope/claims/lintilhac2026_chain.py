@@ -18,7 +18,7 @@ import polars as pl
 import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.claims._ratios import Arm, decide
+from genscope.claims._ratios import SampleCounts, decide
 from genscope.lab import Reading
 from genscope.studies import lintilhac2026_chain, lintilhac2026_chain_bounds
 
@@ -94,7 +94,7 @@ class Coefficient:
     weights: Mapping[int, float]
 
 
-def leading(arms: Mapping[int, Arm], order: int) -> Coefficient | None:
+def leading(arms: Mapping[int, SampleCounts], order: int) -> Coefficient | None:
     """Least squares of log samples on powers of log T up to `order`; what does not fit widens the interval."""
     arms = {length: arm for length, arm in arms.items() if len(arm.logs)}
     if len(arms) <= order:
@@ -116,7 +116,9 @@ def leading(arms: Mapping[int, Arm], order: int) -> Coefficient | None:
 def _training_parts(frame: pl.DataFrame, target: str) -> list[Part]:
     lengths = sorted(frame["context_length"].unique()) if len(frame) else []
     arms = {
-        method: {length: Arm.of(frame, method=method, target=target, context_length=length) for length in lengths}
+        method: {
+            length: SampleCounts.of(frame, method=method, target=target, context_length=length) for length in lengths
+        }
         for method in lintilhac2026_chain_bounds.METHODS
     }
     one_pass, chain = arms["one-pass"], arms["chain"]
@@ -141,7 +143,7 @@ def _training_parts(frame: pl.DataFrame, target: str) -> list[Part]:
     ]
 
 
-def _judge(found: Coefficient | None, arms: Mapping[int, Arm], limit: float) -> Decision:
+def _judge(found: Coefficient | None, arms: Mapping[int, SampleCounts], limit: float) -> Decision:
     """Whether a coefficient is above a limit, whatever the searches that ended without success would have given."""
     if found is None:
         return "undecided"
@@ -159,7 +161,7 @@ def _numbers(name: str, found: Coefficient | None) -> dict[str, Any]:
     return {name: found.value, f"{name}, interval": [found.low, found.high]}
 
 
-def _samples(about: str, arms: Mapping[int, Arm]) -> dict[str, Any]:
+def _samples(about: str, arms: Mapping[int, SampleCounts]) -> dict[str, Any]:
     means = {
         f"{about}: samples at T = {length}{' (lower limit)' if arm.censored else ''}": arm.mean
         for length, arm in arms.items()

@@ -33,6 +33,6 @@ from genscope.constructions.sparse_variable import any_function as any_function
 from genscope.constructions.sparse_variable import symmetric as symmetric
 from genscope.constructions.sparse_variable import threshold_sum as threshold_sum
 from genscope.constructions.token_retrieval import token_retrieval as token_retrieval
-from genscope.constructions.verification import Verdict as Verdict
+from genscope.constructions.verification import Verification as Verification
 from genscope.constructions.verification import smallest_gamma as smallest_gamma
 from genscope.constructions.verification import verify as verify

@@ -21,7 +21,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from genscope.constructions._fourier_plan import Plan, wave
+from genscope.constructions._fourier_plan import FourierPlan, wave
 from genscope.refusal import Refusal
 
 LARGEST = 2**20  # classes of inputs
@@ -57,7 +57,7 @@ GRADIENT_PARTS: Mapping[str, tuple[str, Powers]] = {
 }
 
 
-def norms(plan: Plan, *, factored: bool) -> dict[str, float]:
+def norms(plan: FourierPlan, *, factored: bool) -> dict[str, float]:
     r"""Squared norms before any rescaling.
 
     With `factored`, A and K are $U\sqrt{c\Sigma}$ and $\sqrt{c\Sigma}V^\top$ of the shares $U\Sigma V^\top$.
@@ -83,7 +83,7 @@ def norms(plan: Plan, *, factored: bool) -> dict[str, float]:
 class Gradients:
     """Mean squared gradients of a plan, in the order of GRADIENT_PARTS; computed when first asked for."""
 
-    plan: Plan
+    plan: FourierPlan
     key: Key[Array, ""] | None = None
 
     @property
@@ -148,7 +148,7 @@ class Gradients:
             yield rng.binomial(sizes, 0.5, (size, len(sizes))), np.full(size, 1 / SAMPLES)
 
 
-def _parts(plan: Plan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.ndarray, "inputs parts"]:
+def _parts(plan: FourierPlan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.ndarray, "inputs parts"]:
     r"""The parts of every input's squared gradient, with hidden, value and feature scales of 1.
 
     $\|\nabla_w\|^2=\sum_h\sum_i(p^h_i)^2+(\bar z^h)^2$;

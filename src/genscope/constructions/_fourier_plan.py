@@ -26,7 +26,7 @@ RISE, FALL = (-0.75, -0.25), (0.25, 0.75)  # of a plateau, in units of 1 / kappa
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FourierPlan:
     r"""Logits of the first attention are `sharpness` times `shares` in the rows of components, 0 in all others.
 
     The second attention of head h has `logits[h]`, and its output counts `values[h]` times.
@@ -68,7 +68,7 @@ class Plan:
         weights = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def centred(self) -> "Plan":
+    def centred(self) -> "FourierPlan":
         """The same function with logits of mean 0, which have the least norm."""
         logits = self.logits - self.logits.mean(axis=1, keepdims=True)
         return dataclasses.replace(self, logits=logits)
@@ -85,7 +85,7 @@ def wave(degree: int) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]
     return thresholds.reshape(-1), slopes
 
 
-def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Signed) -> Plan:
+def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Signed) -> FourierPlan:
     r"""The plan of a function in its own basis: $f=a_\emptyset+\sum_i\alpha_i\varphi_{S_i}$, or with $\chi=2\varphi-1$.
 
     Component i is computed at position i. Every member of $S_i$ scores c; the output position, whose bit is 0, takes
@@ -126,7 +126,7 @@ def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Si
     bias = function.constant - scale * np.abs(coefficients[flipped]).sum()
     if function.basis == "chi":
         bias -= coefficients.sum()
-    return Plan(
+    return FourierPlan(
         context_length=length,
         degree=largest,
         sharpness=sharpness,

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Key
 
 from genscope.bounds.parity_chain import INACTIVE, LEAKAGE, chain, chain_scales
-from genscope.constructions.verification import ROUNDING, Verdict
+from genscope.constructions.verification import ROUNDING, Verification
 from genscope.fourier import points
 from genscope.models.parity_chain import ChainTransformer
 from genscope.precision import float64
@@ -79,7 +79,7 @@ def parity_chain(
     return ChainConstruction(model, error, norms, "lintilhac2026, Theorem 16")
 
 
-def verify_chain(built: ChainConstruction, *, key: Key[Array, ""], samples: int = 64) -> Verdict:
+def verify_chain(built: ChainConstruction, *, key: Key[Array, ""], samples: int = 64) -> Verification:
     """Compare every step with the running parity, and the network's own chain with it: all inputs, or drawn ones.
 
     A chain that goes wrong anywhere counts as an error of 1.
@@ -91,7 +91,7 @@ def verify_chain(built: ChainConstruction, *, key: Key[Array, ""], samples: int 
         errors, wrong = map(np.asarray, _errors(built.model, x))
     largest = float(max(errors.max(), wrong.max()))
     kept = math.isfinite(built.error) and largest <= built.error + ROUNDING
-    return Verdict(largest, len(x), exhaustive, largest <= ROUNDING, kept)
+    return Verification(largest, len(x), exhaustive, largest <= ROUNDING, kept)
 
 
 @eqx.filter_jit

@@ -24,7 +24,7 @@ from genscope.refusal import Refusal
 Bits = Num[Array, "..."] | Bool[Array, "..."]
 
 
-class Activations(NamedTuple):
+class ScalarActivations(NamedTuple):
     """What one example makes of the network."""
 
     attention: Float[Array, "T T"]  # queries in rows
@@ -72,14 +72,14 @@ class ScalarAttention(eqx.Module):
         hidden = jax.nn.relu(jnp.multiply.outer(mixture, self.w_up) + self.b_up.reshape((1,) * mixture.ndim + (-1,)))
         return hidden @ self.w_down + self.b_down
 
-    def activations(self, x: Bits) -> Activations:
+    def activations(self, x: Bits) -> ScalarActivations:
         """The plain form: every score."""
         bits = self.checked(x, (self.w_read.size,))
         tokens = jnp.concatenate([jnp.eye(len(bits), dtype=bits.dtype), bits[:, None]], axis=1)
         attention = jax.nn.softmax(tokens @ self.effective_score() @ tokens.T, axis=1)
         mixture = attention @ (tokens @ self.value)
         curve = self.curve(mixture)
-        return Activations(attention, mixture, curve, curve @ self.w_read + self.b_read)
+        return ScalarActivations(attention, mixture, curve, curve @ self.w_read + self.b_read)
 
     def __call__(self, x: Bits) -> Float[Array, ""]:
         """Output for one example."""

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from genscope.lab import Figure, Reading, Search, Selection
 from genscope.lab.results.raised import own_line
 from genscope.report import words
-from genscope.report.sections import Table, section
+from genscope.report.sections import WordTable, section
 
 _AGAIN = "sqlite:///again.db"
 _SHOWN = 12  # distinct values or errors listed before the rest is only counted
@@ -29,8 +29,8 @@ class ShownFigure:
     source: str
     svg: Markup | None
     notes: Sequence[str]
-    tables: Sequence[Table]
-    data: Table | None
+    tables: Sequence[WordTable]
+    data: WordTable | None
     selection: str
     command: str
 
@@ -53,7 +53,7 @@ class ShownStudy:
     selection: str
     others: Sequence[str]
     figures: Sequence[ShownFigure]
-    failures: Table | None
+    failures: WordTable | None
     facts: Sequence[tuple[str, str]]
 
     @property
@@ -114,7 +114,7 @@ def _repeat(selection: Selection) -> str:
     return f"{selection.command} {again}" if selection.command else ""
 
 
-def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataFrame) -> Table | None:
+def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataFrame) -> WordTable | None:
     """The exceptions that trials raised, how often, and the command that meets the first of each again."""
     failed = frame.filter(pl.col("status") == "failed")
     if failed.is_empty():
@@ -126,7 +126,7 @@ def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataF
         again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
         rows.append([own_line(str(error)), str(group.height), again])
     left = [[f"{len(rows) - _SHOWN} other errors", "", ""]] if len(rows) > _SHOWN else []
-    return Table("Trials that raised an exception", ["error", "trials", "again"], rows[:_SHOWN] + left)
+    return WordTable("Trials that raised an exception", ["error", "trials", "again"], rows[:_SHOWN] + left)
 
 
 def _effort(manifest: Mapping[str, Any], selection: Selection, reading: Reading) -> Iterator[tuple[str, str]]:
