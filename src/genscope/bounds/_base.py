@@ -54,8 +54,8 @@ class Bound:
         if self.vacuous is None:
             return self.proved
         if self.vacuous:
-            return f"{self.proved} Vacuous: {self.trivial:.7g} is known without it."
-        return f"{self.proved} Not vacuous: without it, {self.trivial:.7g} is known."
+            return f"{self.proved} Vacuous: the trivial bound is {self.trivial:.7g}."
+        return f"{self.proved} Informative: the trivial bound is {self.trivial:.7g}."
 
     def facts(self) -> dict[str, Any]:
         """The bound as the command line prints it."""

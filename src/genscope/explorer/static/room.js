@@ -85,6 +85,10 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Texts and formulas in order; MathML comes from the server's own docstrings, and is parsed as XML. */
+export const typeset = (pieces) => pieces.map(({ text, math }) => math === undefined
+  ? text : document.importNode(new DOMParser().parseFromString(math, "application/xml").documentElement, true));
+
 /** The small question mark of a word in the glossary. */
 export const help = (name, word = name) =>
   element("button", { type: "button", class: "help", popovertarget: `help-${name.replaceAll(" ", "-")}`,
