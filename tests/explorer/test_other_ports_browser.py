@@ -56,6 +56,8 @@ class Hostile(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    server: Hostile  # pyright: ignore[reportIncompatibleVariableOverride]
+
     def do_GET(self):
         self.server.requests.append((self.path, dict(self.headers)))
         self.send_response(200)
@@ -67,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_POST = do_GET
 
-    def log_message(self, *_):
+    def log_message(self, format, *args):
         pass
 
 
