@@ -85,7 +85,7 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception | None:
     if isinstance(error, sqlalchemy.exc.ProgrammingError) and code is None and error.statement is None:
         return Refusal(
             f"The store {name} has an option that cannot be used ({told}): those of a PostgreSQL URL are libpq's. "
-            "Correct its name, or leave it out."
+            "Correct it, or leave it out."
         )
     if isinstance(error, sqlalchemy.exc.ProgrammingError | sqlalchemy.exc.IntegrityError | sqlalchemy.exc.DataError):
         return None
