@@ -133,7 +133,7 @@ def test_help_has_options_meanings_and_theorem(bound):
         (["linear-cover", *LINEAR, "--plot", "x.svg"], "Add --vary NAME=FROM:TO"),
         (["linear-cover", *LINEAR, "--vary", "points=1:9", "--plot", "x.doc"], "Name it like curve.svg"),
         (["linear-cover", *LINEAR, "--vary", "points=1:9", "--plot", "no/x.svg"], "No such file or directory"),
-        (["lower", "--context-length", 9, "--support-size", 3, "--form", "order"], "explicit form only"),
+        (["lower", "--context-length", 9, "--support-size", 3, "--form", "order"], "is not one of 'explicit'"),
         (["head", *flags(CASES["head"]), "--query-key-spectral", 1], "without fixed_context"),
         (["linear-cover", *LINEAR, "--form", "exact"], "explicit"),
         (["nothing"], "the bounds are linear-cover"),

@@ -34,6 +34,10 @@ class Bound:
         """The sum of the terms."""
         return float(sum(self.terms.values()))
 
+    def __repr__(self) -> str:
+        form = self.kind if self.explicit or self.kind == "estimate" else "order only"
+        return f"Bound({self.name!r}, {self.value:.6g}, {form}, {self.source!r})"
+
     @property
     def vacuous(self) -> bool | None:
         """Whether the bound says nothing new; None without a trivial value."""
