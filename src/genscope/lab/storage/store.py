@@ -301,6 +301,26 @@ class Store:
             rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(used))).all()
         return {name: json.loads(facts) for name, facts in rows}
 
+    @patient
+    def sources(self, study: str, revision: int) -> dict[str, tuple[int, dict[str, str]]]:
+        """Digests of the code that computed trials of a study: how many each, and its parts by file; most at the end.
+
+        Failed trials, and those that were stored without a digest, are not counted.
+        """
+        query = sa.select(TRIAL.c.provenance, sa.func.count()).where(
+            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "ok"
+        )
+        with self.reading() as connection:
+            numbers = {name: number for name, number in _plain_rows(connection, query.group_by(TRIAL.c.provenance))}
+            rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(list(numbers)))).all()
+        found: dict[str, tuple[int, dict[str, str]]] = {}
+        for name, text in rows:
+            facts = json.loads(text).get("sources")
+            if facts:
+                before, _ = found.get(facts["digest"], (0, {}))
+                found[facts["digest"]] = before + numbers[name], facts["parts"]
+        return dict(sorted(found.items(), key=lambda item: item[1][0]))
+
     # Leases
 
     @patient
