@@ -170,7 +170,7 @@ def test_a_damaged_database_is_left_as_it_is(tmp_path):
     content = bytearray(file.read_bytes())
     content[100:] = b"\xa5" * (len(content) - 100)
     file.write_bytes(content)
-    with pytest.raises(ValueError, match="Restore it from a copy"):
+    with pytest.raises(ValueError, match="Or restore a copy of it"):
         Store(f"sqlite:///{file}")
     assert file.read_bytes() == content
 

@@ -56,7 +56,7 @@ MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "construct": ("expression", _construct_tokens.MODES | _construct_fourier.MODES),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "store": ("Move results between databases.", {"copy": store.copy}),
+    "store": ("Check a database of results, and copy it.", {"check": store.check, "copy": store.copy}),
 }
 
 _LOOK: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}

@@ -70,8 +70,7 @@ def _study(store: Store, manifest: Mapping[str, Any], budget: str | None, anchor
     selections = store.selections(manifest["name"])
     selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
     others = [each for each in selections if each.id != selection.id]
-    found = store.provenances(manifest["name"])
-    return show(manifest, selection, reading, others=others, provenances=found, anchor=anchor)
+    return show(manifest, selection, reading, others=others, anchor=anchor)
 
 
 def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
