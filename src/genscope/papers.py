@@ -81,7 +81,7 @@ PAPERS: dict[str, Paper] = {
             "Appendix H: restrictions to coordinates merge components, so the sparsity found is biased low.",
             "Appendix A: drawing functions anew when training fails selects the easy ones.",
             "Remark 3: trained networks lie about one order of magnitude below the construction, not two.",
-            "Section 2.4: rows of a trained attention show their components in half of the runs, not as a rule.",
+            "Section 2.4: rows of a trained attention show all components in half of the runs, by the initial scale.",
         ),
     ),
 }
