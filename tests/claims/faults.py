@@ -380,7 +380,7 @@ FAULTS = {
     "C7": Fault(
         "the chance of a wrong answer taken for the chance of a bad sample",
         _risk_for_confidence,
-        [Plan(_points(lintilhac2026_chain_bounds.STUDY)), None],
+        [Plan(_points(lintilhac2026_chain_bounds.STUDY))],
     ),
     "C8": Fault(
         "restrictions to coordinates, in which components merge",
