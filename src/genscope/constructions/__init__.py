@@ -6,6 +6,8 @@ from genscope.constructions.bag_of_vectors import bag_any_function as bag_any_fu
 from genscope.constructions.bag_of_vectors import bag_symmetric as bag_symmetric
 from genscope.constructions.bag_of_vectors import bag_threshold as bag_threshold
 from genscope.constructions.choice import construct as construct
+from genscope.constructions.cyclic_code import CyclicCode as CyclicCode
+from genscope.constructions.cyclic_code import cyclic_code as cyclic_code
 from genscope.constructions.fourier_components import fourier_components as fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction as FourierConstruction
 from genscope.constructions.fourier_construction import chi_scale as chi_scale

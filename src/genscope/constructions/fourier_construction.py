@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, Gradients, norms
-from genscope.constructions._fourier_plan import FourierPlan, wave
+from genscope.constructions._fourier_plan import FourierPlan
 from genscope.fourier.walsh import WalshFunction
 from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.precision import float64
@@ -152,7 +152,7 @@ def _model(
         key[:size, :size] = planned.sharpness * np.eye(size)
     value = np.zeros((dim, dim))
     value[bit, bit] = scales.value
-    thresholds, slopes = wave(planned.degree)
+    thresholds, slopes = planned.wave
     expand = np.full(len(thresholds), scales.hidden / scales.value)
     contract = slopes * scales.feature / scales.hidden
     select, readout = np.zeros((heads, dim, dim)), np.zeros((heads, dim))
