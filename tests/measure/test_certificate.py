@@ -14,7 +14,7 @@ from genscope.measure import certificate
 from genscope.measure.certificate import GRID, certify, constant_risk, grid_divergence, tuned_posterior
 from genscope.random import stream
 from genscope.tasks import Batch
-from genscope.train import Draws, PacBayes, Posterior, adam, cosine, cross_entropy, error, fit, squared
+from genscope.train import Draws, PacBayes, Posterior, adam, cosine, error, fit, logistic, squared
 from genscope.train.posterior import moments
 from tests.chance import Seldom
 from tests.seeds import seed
@@ -140,7 +140,7 @@ def test_the_best_constant():
     labels = Batch(jnp.zeros(4), jnp.array([0, 1, 1, 1]))
     assert constant_risk(labels, error, clip=1.0) == 0.25
     entropy = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
-    assert constant_risk(labels, cross_entropy, clip=5.0) == pytest.approx(entropy, rel=1e-5)
+    assert constant_risk(labels, logistic, clip=5.0) == pytest.approx(entropy, rel=1e-5)
 
 
 def test_classes(regression):
@@ -151,7 +151,7 @@ def test_classes(regression):
     assert found.certificate < found.trivial
     assert not np.allclose(tuned.deviation.weight, 0.01, rtol=0.1)  # the error itself has no slope
     logits, y = jnp.asarray([2.0, -1.0]), jnp.asarray([1.0, 0.0])
-    np.testing.assert_allclose(cross_entropy(logits, y), np.log1p(np.exp([-2.0, -1.0])), rtol=1e-6)
+    np.testing.assert_allclose(logistic(logits, y), np.log1p(np.exp([-2.0, -1.0])), rtol=1e-6)
     np.testing.assert_array_equal(error(jnp.asarray([2.0, 1.0, jnp.nan]), jnp.asarray([1, 0, 1])), [0, 1, 1])
 
 

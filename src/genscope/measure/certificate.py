@@ -25,11 +25,13 @@ from genscope.bounds.randomised import empirical
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train import Draws, Loss, PacBayes, Posterior, adam, cosine, cross_entropy, error, fit, squared
+from genscope.train import Draws, Loss, PacBayes, Posterior, adam, cosine, error, fit, logistic, squared
+from genscope.train.loss import IGNORED, surrogate
 from genscope.train.objective import Predict, by_example
 from genscope.train.posterior import moments, parameters
 
 # Deviations of the prior to choose from, in each group: so dense that the nearest one costs next to nothing.
+_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
 
 
@@ -50,6 +52,8 @@ class Certificate:
     priors: Mapping[str, float]
     """Deviation of the prior in each group."""
     assumptions: tuple[str, ...]
+    classes: int | None = None
+    """Of the labels; None where they are numbers."""
 
 
 def certify(
@@ -70,18 +74,18 @@ def certify(
     Posterior and prior are what they are before `key` is used: a key that helped to choose them proves nothing. The
     means of the prior, a model or None for zeros, must not depend on the sample; its deviations are chosen here.
     """
-    check(posterior, batch, loss, prior=prior, clip=clip)
+    shape = check(posterior, batch, loss, prior=prior, clip=clip, predict=predict)
     if min(draws, examples) < 1:
         raise Refusal(f"certify got {draws=} and {examples=}: both are counts. Give at least 1.")
     divergence, deviations = grid_divergence(posterior, prior)
     risks = drawn_risks(posterior, batch, loss, key=key, clip=clip, draws=draws, examples=examples, predict=predict)
-    trivial = constant_risk(batch, loss, clip=clip)
+    trivial = constant_risk(batch, loss, clip=clip, shape=shape)
     bound = empirical(
         drawn_risk=float(risks.mean()),
         draws=draws,
         divergence=divergence,
         clip=clip,
-        samples=len(batch.x),
+        samples=len(batch.y),
         confidence=confidence,
         priors=len(GRID) ** len(deviations),
         trivial=trivial,
@@ -97,6 +101,7 @@ def certify(
         vacuous=bool(bound.vacuous),
         priors=deviations,
         assumptions=_assumptions(prior, loss, clip),
+        classes=loss.classes(shape, batch.y.shape),
     )
 
 
@@ -119,9 +124,9 @@ def tuned_posterior(
     cross entropy takes its place.
     """
     start = Posterior.around(model, deviation, by_weight=True)
-    check(start, batch, loss, prior=prior, clip=clip)
-    smooth = cross_entropy if loss is error else loss
-    size = len(batch.x)
+    check(start, batch, loss, prior=prior, clip=clip, predict=predict)
+    smooth = surrogate if loss is error else loss
+    size = len(batch.y)
     return fit(
         start,
         Draws(batch, key, min(256, size)),
@@ -148,14 +153,24 @@ def grid_divergence(posterior: Posterior, prior: PyTree | None) -> tuple[float, 
     return total, chosen
 
 
-def constant_risk(batch: Batch, loss: Loss = squared, *, clip: float = 1.0) -> float:
-    """Clipped risk on the sample of the best constant prediction: of the mean, and of quantiles or signs."""
+def constant_risk(
+    batch: Batch, loss: Loss = squared, *, clip: float = 1.0, shape: tuple[int, ...] | None = None
+) -> float:
+    """Clipped risk on the sample of the best constant prediction: of the mean, and of quantiles, signs or classes.
+
+    The shape is that of the predictions, if it is not that of the labels. Of a loss of the user's nothing is known but
+    that it is clipped.
+    """
+    if loss.labels == "any":
+        return clip
+    if shape is not None and loss.by_class(shape, batch.y.shape):
+        return _constant_class_risk(np.asarray(batch.y), loss, clip, shape[-1])
     y = np.asarray(batch.y, np.float64).reshape(len(batch.y), -1)
     mean = y.mean(axis=0)
-    if loss is cross_entropy:
+    if loss is logistic:
         share = np.clip(mean, 1e-9, 1 - 1e-9)
         constants = [np.log(share / (1 - share))]
-    elif loss.binary:
+    elif loss.labels != "numbers":
         constants = [np.ones_like(mean), -np.ones_like(mean)]
     else:
         constants = [mean, *np.quantile(y, np.linspace(0, 1, 21), axis=0)]
@@ -165,6 +180,19 @@ def constant_risk(batch: Batch, loss: Loss = squared, *, clip: float = 1.0) -> f
             for c in constants
         ]
     return float(min(risks))
+
+
+def _constant_class_risk(y: np.ndarray, loss: Loss, clip: float, classes: int) -> float:
+    """Of each frequent class for the error; of the classes' shares, and of equal ones, for the cross entropy."""
+    labels = y.reshape(len(y), -1)
+    counts = labels != IGNORED
+    share = np.bincount(labels[counts], minlength=classes) / counts.sum()
+    if loss is error:
+        each = [(labels != common).astype(float) for common in np.argsort(-share)[:_COMMON]]
+    else:
+        laws = (np.maximum(share, 1e-9), np.full(classes, 1 / classes))
+        each = [-np.log(law)[np.where(counts, labels, 0)] for law in laws]
+    return float(min(np.minimum((of * counts).sum(axis=1) / counts.sum(axis=1), clip).mean() for of in each))
 
 
 def drawn_risks(
@@ -196,10 +224,11 @@ def _drawn_risks(
 ) -> Float[Array, " draws"]:
     def risk(number: Array) -> Array:
         own = jr.fold_in(key, number)
-        index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.x))
-        predictions = predict(posterior.draw(stream(own, "weights")), batch.x[index])
-        each = loss(predictions, batch.y[index]).astype(clip.dtype)
-        return jnp.where(each <= clip, each, clip).mean()  # what is no number counts as the clip
+        index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.y))
+        x, y = jax.tree.map(lambda part: part[index], (batch.x, batch.y))
+        each = loss(predict(posterior.draw(stream(own, "weights")), x), y).astype(clip.dtype)
+        # What is no number counts as the clip; a loss of the user's below 0 as 0.
+        return jnp.where(each <= clip, jnp.maximum(each, 0), clip).mean()
 
     return jax.lax.map(risk, jnp.arange(draws))
 
@@ -215,22 +244,25 @@ def _assumptions(prior: PyTree | None, loss: Loss, clip: float) -> tuple[str, ..
     )
 
 
-def check(posterior: Posterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float) -> None:
-    """Refuse what has no certificate."""
+def check(
+    posterior: Posterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float, predict: Predict
+) -> tuple[int, ...]:
+    """Refuse what has no certificate; the shape of the predictions."""
     if not 0 < clip < math.inf:
         raise Refusal(f"certify got {clip=}: losses are cut off at a positive number. Give one, such as 1.")
-    if len(batch.x) != len(batch.y) or len(batch.x) < 8:
+    sizes = {len(part) for part in jax.tree.leaves(batch.x)}
+    if sizes != {len(batch.y)} or len(batch.y) < 8:
         raise Refusal(
-            f"certify got {len(batch.x)} inputs and {len(batch.y)} labels: the theorem needs at least 8 examples, each "
-            "with its label. Give more, or x and y of one length."
+            f"certify got {', '.join(map(str, sorted(sizes)))} inputs and {len(batch.y)} labels: the theorem needs at "
+            "least 8 examples, each with its label. Give more, or x and y of one length."
         )
-    labels = np.asarray(batch.y)
-    if loss.binary and not np.isin(labels, (0, 1)).all():
-        strange = labels[~np.isin(labels, (0, 1))].reshape(-1)[0]
+    if batch.weight is not None:
         raise Refusal(
-            f"certify got the label {strange} for the {loss.name} loss: classes are 0 and 1. Convert the labels, or "
-            "take the squared loss."
+            "certify got examples with weights: the theorem is about independent examples that count alike. Leave the "
+            "weights out."
         )
+    shape = eqx.filter_eval_shape(predict, posterior.mean, batch.x).shape
+    loss.check(shape, batch.y)
     shapes = [leaf.shape for leaf in jax.tree.leaves(parameters(posterior.mean))]
     others = shapes if prior is None else [leaf.shape for leaf in jax.tree.leaves(parameters(prior))]
     if shapes != others or not shapes:
@@ -245,3 +277,4 @@ def check(posterior: Posterior, batch: Batch, loss: Loss, *, prior: PyTree | Non
             "certify got weights that are not finite, or deviations that are not positive: training went astray. "
             "Train with a smaller rate, and leave out what diverged."
         )
+    return shape

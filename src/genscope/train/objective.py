@@ -20,21 +20,22 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 
+from genscope.models import called
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train.loss import Loss, squared, weighted_mean
+from genscope.train.loss import Loss, own_loss, squared, weighted_mean
 from genscope.train.optimizers import number
 from genscope.train.posterior import Posterior, drawn, least_divergence
 
-Predict = Callable[[Any, Array], Array]  # of a model and a batch of inputs
+Predict = Callable[[Any, Any], Array]  # of a model and a batch of inputs
 Value = tuple[Float[Array, ""], dict[str, Float[Array, ""]]]  # what is descended, and what is recorded beside it
 CHUNK = 512
 
 
-def by_example(model: Any, x: Array) -> Array:
-    """Outputs of a model that takes one example: the default `predict`."""
-    return jax.vmap(model)(x)
+def by_example(model: Any, x: Any) -> Array:
+    """Outputs of a model that takes one example, several inputs by name: the default `predict`."""
+    return jax.vmap(lambda example: called(model, example))(x)
 
 
 class AbstractObjective(eqx.Module):
@@ -68,10 +69,10 @@ class Risk(AbstractObjective):
 
 
 def as_objective(given: Any) -> AbstractObjective:
-    """An objective as it is, a loss as its mean; a function of outputs and labels is a loss."""
+    """An objective as it is, a loss as its mean; a function of output and label of one example is a loss."""
     if isinstance(given, AbstractObjective):
         return given
-    return Risk(given if isinstance(given, Loss) else Loss(getattr(given, "__name__", "given"), given))
+    return Risk(given if isinstance(given, Loss) else own_loss(given))
 
 
 class WeightNoise(AbstractObjective):
