@@ -4,6 +4,7 @@ Guarantee: nothing in a file is ever run: model files and arrays are read as num
 user's own function raises is shown as its own failure, with status 1.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from genscope.train import Loss
 
 _LABELS, _MASK = "y", "mask"
+_COMPARED = 2  # examples, for which PyTorch is asked as well
 _CHECKED = 2**24  # numbers that are looked at together
 
 
@@ -47,10 +49,14 @@ def made(found: Any, text: str) -> Any:
     """A model as it is, or the one that a function or a class makes without arguments."""
     with users_code(text):
         model = found if is_model(found) else found()
+    if _is_torch(model):
+        from genscope.models import from_torch
+
+        return from_torch(model)
     if not is_model(model):
         raise Refusal(
             f"{text} returned a {type(model).__name__}: a model is called with one input, and its weights are floating "
-            "point JAX arrays in a pytree. Return for example an equinox.Module."
+            "point JAX arrays in a pytree. Return for example an equinox.Module, or a torch.nn.Module."
         )
     return model
 
@@ -62,7 +68,12 @@ def is_model(found: Any) -> bool:
 
     if isinstance(found, type) or not callable(found):
         return False
-    return any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(found))
+    return _is_torch(found) or any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(found))
+
+
+def _is_torch(found: Any) -> bool:
+    torch = sys.modules.get("torch")  # whoever made a module has imported it
+    return torch is not None and isinstance(found, torch.nn.Module)
 
 
 def load_data(path: Path) -> Data:
@@ -118,7 +129,7 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
     import jax
     import jax.numpy as jnp
 
-    from genscope.models import outputs
+    from genscope.models import TorchModel, outputs
     from genscope.tasks import Batch
 
     kinds = [leaf.dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)]
@@ -131,6 +142,8 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
         return jnp.asarray(part, kind)
 
     batch = Batch(jax.tree.map(typed, data.x), jnp.asarray(typed(data.y)))
+    if isinstance(model, TorchModel):
+        model.check(jax.tree.map(lambda part: np.asarray(part[:_COMPARED]), batch.x))
     try:
         # Shapes are checked, not the promotion of number types that tests forbid.
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):

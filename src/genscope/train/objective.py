@@ -35,6 +35,8 @@ CHUNK = 512
 
 def by_example(model: Any, x: Any) -> Array:
     """Outputs of a model that takes one example, several inputs by name: the default `predict`."""
+    if getattr(model, "takes_batches", False):  # a module of PyTorch does
+        return called(model.outputs, x)
     return jax.vmap(lambda example: called(model, example))(x)
 
 
