@@ -13,9 +13,10 @@ from genscope.bounds import randomised
 from genscope.measure import certificate
 from genscope.measure.certificate import GRID, certify, constant_risk, grid_divergence, tuned_posterior
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch
 from genscope.train import Draws, PacBayes, Posterior, adam, cosine, error, fit, logistic, squared
-from genscope.train.posterior import moments
+from genscope.train.posterior import least_divergence, moments
 from tests.chance import Seldom
 from tests.seeds import seed
 
@@ -155,6 +156,24 @@ def test_classes(regression):
     np.testing.assert_array_equal(error(jnp.asarray([2.0, 1.0, jnp.nan]), jnp.asarray([1, 0, 1])), [0, 1, 1])
 
 
+def test_a_deviation_that_was_settled_before_costs_nothing(regression):
+    model, prior = Linear(jnp.arange(6.0) / 9, jnp.zeros(())), Linear(jnp.zeros(6), jnp.ones(()))
+    posterior = Posterior.around(model, 0.02, by_weight=True)
+    total, chosen = grid_divergence(posterior, prior, 0.05)
+    far = np.append(np.arange(6) / 9, -1.0)  # by hand: the divergence of two normal laws, weight by weight
+    nats = np.log(0.05 / 0.02) + (0.02**2 + far**2) / (2 * 0.05**2) - 0.5
+    assert total == pytest.approx(nats.sum(), rel=1e-5)
+    assert chosen == {"weight": 0.05, "bias": 0.05}
+    assert float(least_divergence(model, posterior.deviation, prior, 0.05)) == pytest.approx(total, rel=1e-5)
+    near = {"prior": model, "key": jr.key(1), "draws": 50}
+    paid, free = (certify(posterior, regression, **near, prior_deviation=each) for each in (None, 0.02))
+    assert free.divergence == pytest.approx(0, abs=1e-4)
+    assert free.certificate < paid.certificate
+    assert any("settled likewise" in each for each in free.assumptions)
+    with pytest.raises(Refusal, match="or none, to pay for the best"):
+        certify(posterior, regression, **near, prior_deviation=0.0)
+
+
 FAILURE = 0.05
 
 
@@ -205,7 +224,7 @@ def test_certificates_hold_as_often_as_they_say(one):
 
 
 def test_without_the_divergence_they_would_not(monkeypatch):
-    monkeypatch.setattr(certificate, "grid_divergence", lambda posterior, prior: (0.0, {}))
+    monkeypatch.setattr(certificate, "grid_divergence", lambda *_: (0.0, {}))
     assert not LAWS[overfitted].explains(repeated(overfitted, LAWS[overfitted]))
 
 

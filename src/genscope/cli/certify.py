@@ -27,6 +27,14 @@ def certify(
             "--prior", metavar="MODEL", help="The model before it saw these data: its initialisation. Or zero."
         ),
     ] = ZERO,
+    prior_deviation: Annotated[
+        float | None,
+        typer.Option(
+            "--prior-deviation",
+            metavar="X",
+            help="Of the prior's weights, settled without these data. Default: the best for each array, and paid for.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the certificate.")] = 0.95,
     clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
@@ -65,7 +73,7 @@ def certify(
     trained = _single(load_model(model))
     before = None if prior == ZERO else _single(load_model(prior))
     facts = {"model": model, "data": str(data), "prior": prior, "loss": loss, "draws": draws}
-    facts |= _certified(trained, before, arrays, bounded, clip, draws, confidence, steps, seed)
+    facts |= _certified(trained, before, arrays, bounded, clip, draws, confidence, steps, seed, prior_deviation)
     facts["seconds"] = time.perf_counter() - start
     print_json(facts) if as_json else _tell(facts)
 
@@ -99,6 +107,7 @@ def _certified(
     confidence: float,
     steps: int,
     seed: int,
+    prior_deviation: float | None,
 ) -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
@@ -114,6 +123,7 @@ def _certified(
     batch = jax.tree.map(jnp.asarray, as_batch(model, arrays, loss))  # draws take random examples
     key = jr.key(seed)
     common: dict[str, Any] = {"prior": prior, "clip": clip, "confidence": confidence, "predict": outputs}
+    common["prior_deviation"] = prior_deviation
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
         say(f"deviations of the weights, by {steps} steps on the bound")
         posterior = certificate.tuned_posterior(model, batch, loss, steps=steps, key=stream(key, "search"), **common)

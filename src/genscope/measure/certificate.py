@@ -28,7 +28,8 @@ from genscope.tasks import Batch
 from genscope.train import Draws, Loss, PacBayes, Posterior, adam, cosine, error, fit, logistic, squared
 from genscope.train.loss import IGNORED, surrogate
 from genscope.train.objective import Predict, by_example
-from genscope.train.posterior import moments, parameters
+from genscope.train.posterior import check_deviation, moments, parameters
+from genscope.train.posterior import divergence as nats_of
 
 # Deviations of the prior to choose from, in each group: so dense that the nearest one costs next to nothing.
 _COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
@@ -68,16 +69,18 @@ def certify(
     examples: int = 256,
     confidence: float = 0.95,
     predict: Predict = by_example,
+    prior_deviation: float | None = None,
 ) -> Certificate:
     """Draw `draws` predictors, each measured on `examples` examples of the sample, and bound the risk.
 
     Posterior and prior are what they are before `key` is used: a key that helped to choose them proves nothing. The
-    means of the prior, a model or None for zeros, must not depend on the sample; its deviations are chosen here.
+    means of the prior, a model or None for zeros, must not depend on the sample; its deviations are chosen here, and
+    paid for, unless one for all weights is given that does not depend on the sample either.
     """
     shape = check(posterior, batch, loss, prior=prior, clip=clip, predict=predict)
     if min(draws, examples) < 1:
         raise Refusal(f"certify got {draws=} and {examples=}: both are counts. Give at least 1.")
-    divergence, deviations = grid_divergence(posterior, prior)
+    divergence, deviations = grid_divergence(posterior, prior, prior_deviation)
     risks = drawn_risks(posterior, batch, loss, key=key, clip=clip, draws=draws, examples=examples, predict=predict)
     trivial = constant_risk(batch, loss, clip=clip, shape=shape)
     bound = empirical(
@@ -87,7 +90,7 @@ def certify(
         clip=clip,
         samples=len(batch.y),
         confidence=confidence,
-        priors=len(GRID) ** len(deviations),
+        priors=1 if prior_deviation else len(GRID) ** len(deviations),
         trivial=trivial,
     )
     return Certificate(
@@ -100,7 +103,7 @@ def certify(
         trivial=trivial,
         vacuous=bool(bound.vacuous),
         priors=deviations,
-        assumptions=_assumptions(prior, loss, clip),
+        assumptions=_assumptions(prior, loss, clip, prior_deviation),
         classes=loss.classes(shape, batch.y.shape),
     )
 
@@ -117,6 +120,7 @@ def tuned_posterior(
     steps: int = 300,
     deviation: float = 0.01,
     predict: Predict = by_example,
+    prior_deviation: float | None = None,
 ) -> Posterior:
     """A posterior about a trained model: a deviation for each weight, learned on the bound from `deviation` on.
 
@@ -130,7 +134,15 @@ def tuned_posterior(
     return fit(
         start,
         Draws(batch, key, min(256, size)),
-        PacBayes(smooth, prior=prior, sample_size=size, clip=clip, confidence=confidence, predict=predict),
+        PacBayes(
+            smooth,
+            prior=prior,
+            sample_size=size,
+            clip=clip,
+            confidence=confidence,
+            predict=predict,
+            prior_deviation=prior_deviation,
+        ),
         until=steps,
         optimizer=adam(0.05, schedule=cosine(steps)),
         every=steps,
@@ -138,16 +150,20 @@ def tuned_posterior(
     ).model
 
 
-def grid_divergence(posterior: Posterior, prior: PyTree | None) -> tuple[float, dict[str, float]]:
-    r"""$\mathrm{KL}(\rho\|\pi)$ with the best deviation of `GRID` in each group, and these deviations."""
+def grid_divergence(
+    posterior: Posterior, prior: PyTree | None, prior_deviation: float | None = None
+) -> tuple[float, dict[str, float]]:
+    r"""$\mathrm{KL}(\rho\|\pi)$ with the best deviation of `GRID` in each group, or a given one, and these."""
+    check_deviation(prior_deviation)
     total, chosen = 0.0, {}
     for name, group in moments(posterior.mean, posterior.deviation, prior, exactly=True).items():
+        if prior_deviation is not None:
+            chosen[name] = prior_deviation
+            total += max(0.0, float(nats_of(group, prior_deviation)))
+            continue
         place = 100 * math.log10(math.sqrt(group.square)) + 500  # of the best deviation in the grid
         near = {min(max(round_(place), 0), len(GRID) - 1) for round_ in (math.floor, math.ceil)}
-        nats = {
-            GRID[j]: 0.5 * group.size * (group.square / GRID[j] ** 2 - 1 + 2 * math.log(GRID[j]) - group.log_variance)
-            for j in near
-        }
+        nats = {GRID[j]: nats_of(group, GRID[j]) for j in near}
         chosen[name] = min(nats, key=lambda deviation: nats[deviation])
         total += max(0.0, float(nats[chosen[name]]))
     return total, chosen
@@ -233,11 +249,12 @@ def _drawn_risks(
     return jax.lax.map(risk, jnp.arange(draws))
 
 
-def _assumptions(prior: PyTree | None, loss: Loss, clip: float) -> tuple[str, ...]:
+def _assumptions(prior: PyTree | None, loss: Loss, clip: float, prior_deviation: float | None) -> tuple[str, ...]:
     centre = "zero" if prior is None else "those of the given model, which were fixed without the sample"
     return (
         "the examples are independent draws from one law, and the risk is under that law",
-        f"the prior's means are {centre}; its deviations come from a grid that was fixed in advance",
+        f"the prior's means are {centre}; its deviations "
+        + ("come from a grid that was fixed in advance" if prior_deviation is None else "were settled likewise"),
         "weights are drawn anew for every prediction: nothing is said of the network with the mean weights",
         f"the loss is {loss.name}, and a loss above {clip:g} counts as {clip:g}; both were settled without the sample",
         "the draws were made after the posterior was fixed, by a seed that was not chosen for its result",

@@ -26,7 +26,7 @@ from genscope.refusal import Refusal
 from genscope.tasks import Batch
 from genscope.train.loss import Loss, own_loss, squared, weighted_mean
 from genscope.train.optimizers import number
-from genscope.train.posterior import Posterior, drawn, least_divergence
+from genscope.train.posterior import Posterior, check_deviation, drawn, least_divergence
 
 Predict = Callable[[Any, Any], Array]  # of a model and a batch of inputs
 Value = tuple[Float[Array, ""], dict[str, Float[Array, ""]]]  # what is descended, and what is recorded beside it
@@ -109,8 +109,10 @@ class PacBayes(AbstractObjective):
     clip: Array = eqx.field(converter=number, default=1.0, kw_only=True)
     confidence: float = 0.95
     predict: Predict = by_example
+    prior_deviation: float | None = None  # of all weights, if it was settled without the sample
 
     def __check_init__(self):
+        check_deviation(self.prior_deviation)
         if not (self.clip > 0 and 0 < self.confidence < 1 and self.sample_size > 0):
             raise Refusal(
                 f"PacBayes got clip={self.clip}, confidence={self.confidence}, sample_size={self.sample_size}: clip "
@@ -127,7 +129,7 @@ class PacBayes(AbstractObjective):
         sampled = drawn(mean, deviation, stream(_given(key), "weights"))
         risk, recorded = Risk(self.loss, self.predict)(sampled, batch, None)
         tail = math.log(2 * math.sqrt(self.sample_size)) - math.log1p(-self.confidence)
-        psi = (least_divergence(mean, deviation, self.prior) + tail) / self.sample_size
+        psi = (least_divergence(mean, deviation, self.prior, self.prior_deviation) + tail) / self.sample_size
         return risk + jnp.sqrt(2 * self.clip * risk * psi) + 2 * self.clip * psi, recorded
 
 
