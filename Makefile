@@ -19,7 +19,7 @@ endef
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: reproduce test test-all test-newest lint format bench lock clean
+.PHONY: reproduce test test-all test-newest test-torch lint format bench lock clean
 
 reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 	$(BIN)/genscope reproduce --budget quick
@@ -30,11 +30,15 @@ test: $(READY)  ## the test suite (minutes)
 test-all: $(READY) .venv-oldest/.ready  ## with the slow tests and fresh seeds; then on the oldest and the newest JAX
 	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2 --dist worksteal
 	.venv-oldest/bin/python -m pytest -n 2 -m "not slow"
+	$(MAKE) test-torch
 	@if [ -n "$(NEWER_PYTHON)" ]; then $(MAKE) test-newest; \
 	else echo "SKIPPED: the newest JAX needs Python 3.12 or 3.13, and there is none here. NEWER_PYTHON=... names one."; fi
 
 test-newest: .venv-newest/.ready  ## on the newest JAX, which needs Python 3.12 or newer
 	.venv-newest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-torch: .venv-torch/.ready  ## modules of PyTorch and Hugging Face, slow tests too, in an environment of their own
+	.venv-torch/bin/python -m pytest tests/own_models tests/test_tutorials.py -k "own_models or my-pytorch or my-hugging"
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -68,6 +72,12 @@ $(READY): requirements.lock pyproject.toml
 	$(call fill,.venv-newest)
 	touch $@
 
+.venv-torch/.ready: requirements.lock requirements-torch.lock pyproject.toml
+	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
+	$(call fill,.venv-torch)
+	.venv-torch/bin/python $(PIP) -r requirements-torch.lock
+	touch $@
+
 # Peers (PyTorch) live in an environment of their own; a missing peer is named and its ratio left out.
 .venv-bench/.ready: requirements.lock requirements-bench.lock pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
@@ -80,4 +90,4 @@ lock:  ## resolve again for all platforms (needs uv)
 	  --python-version 3.11 --quiet -o requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-oldest .venv-newest .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .venv-bench .venv-oldest .venv-newest .venv-torch .pytest_cache .ruff_cache .hypothesis build dist

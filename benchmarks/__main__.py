@@ -16,6 +16,7 @@ from benchmarks import (
     store,
     threshold_design,
     token_regression,
+    torch_sharpness,
     workers,
 )
 
@@ -31,6 +32,7 @@ for benchmark in (
     bit_transformer,
     spectrum,
     sharpness,
+    torch_sharpness,
     workers,
 ):
     benchmark.main()

@@ -19,7 +19,7 @@ from genscope.models.bit_classifier import TUNED, BitClassifier
 from genscope.models.bit_classifier_fast import indicators, outputs_of_indicators
 from genscope.random import stream
 from genscope.tasks import Batch, SparseAnd
-from genscope.train import Risk, Whole, adam, cross_entropy, fit
+from genscope.train import Risk, Whole, adam, fit, logistic
 
 LENGTH, SIZE, DIM, HEADS = 300, 100, 64, 16
 STEPS = 50
@@ -36,7 +36,7 @@ def step_seconds(context_length: int, sample_size: int, *, threads: int = 1, ste
         model = BitClassifier(context_length, dim=DIM, heads=HEADS, initialisation=TUNED, key=stream(key, "init"))
         return model, Whole(Batch(indicators(data.x), data.y, jnp.ones(sample_size)))
 
-    objective, optimizer = Risk(cross_entropy, outputs_of_indicators), adam(1e-3)
+    objective, optimizer = Risk(logistic, outputs_of_indicators), adam(1e-3)
 
     def run(trial) -> None:
         model, source = trial

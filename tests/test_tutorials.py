@@ -1,5 +1,6 @@
 """Tutorials are executed, word by word."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -12,6 +13,12 @@ WALKER = ROOT / "tests" / "walker.py"
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 
 
+NEEDS = {
+    "my-pytorch-classifier": ("torch", "torchax", "sklearn"),
+    "my-hugging-face-encoder": ("torch", "torchax", "transformers"),
+}
+
+
 def follow(page, directory):
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_PROMOTION")}
     return subprocess.run([sys.executable, WALKER, page], cwd=directory, env=plain, capture_output=True, text=True)
@@ -19,6 +26,9 @@ def follow(page, directory):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_page_does_what_it_says(page, tmp_path):
+    missing = [name for name in NEEDS.get(page.stem, ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}: run make test-torch")
     walked = follow(page, tmp_path)
     assert walked.returncode == 0, walked.stdout + walked.stderr
     assert int(walked.stdout.splitlines()[-1]) >= 3

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from genscope.lab import Study as Study
     from genscope.lab import Trial as Trial
     from genscope.lab import grid as grid
+    from genscope.models import from_torch as from_torch
 
     __version__: str
 
@@ -51,6 +52,7 @@ _SUBPACKAGES = (
 _NOUNS = {
     "Estimate": "genscope.estimate",
     **dict.fromkeys(("Record", "Store", "Study", "Trial", "grid"), "genscope.lab"),
+    "from_torch": "genscope.models",
 }
 
 

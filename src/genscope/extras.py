@@ -12,6 +12,7 @@ EXTRAS = {
     "explorer": ("h11", "jinja2", "latex2mathml", "markupsafe", "matplotlib", "plotly", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
     "cluster": ("distributed",),
+    "torch": ("torch", "torchax"),
 }
 """The packages, as Python imports them, of each extra."""
 

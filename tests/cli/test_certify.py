@@ -97,3 +97,43 @@ def test_the_command_is_the_library(call_json, data, directory):
     posterior = tuned_posterior(trained(), batch, prior=None, steps=20, key=stream(key, "search"))
     found = certify(posterior, batch, prior=None, draws=50, key=stream(key, "draws"))
     assert facts["certificate"] == pytest.approx(found.certificate, rel=1e-6)
+
+
+CLASSES = """
+import equinox as eqx, jax, jax.numpy as jnp
+class Linear(eqx.Module):
+    weight: jax.Array
+    def __call__(self, x):
+        return self.weight @ x
+trained = Linear(8 * jnp.eye(3, 4))
+def initial(): return Linear(7 * jnp.eye(3, 4))
+def distance(output, y): return 1 - jax.nn.softmax(output)[y]
+"""
+
+
+@pytest.fixture
+def classes(directory):
+    (directory / "m.py").write_text(CLASSES)
+    x = np.random.default_rng(0).normal(size=(3000, 4))
+    np.savez(directory / "d.npz", x=x, y=x[:, :3].argmax(axis=1))
+    return ["m.py:trained", "--data", "d.npz", "--prior", "m.py:initial", "--draws", 50, "--steps", 20]
+
+
+def test_the_error_and_the_clipped_cross_entropy_of_three_classes(call, call_json, classes):
+    facts = call_json("certify", *classes, "--loss", "error")
+    assert {*KEYS, "classes"} <= {*facts}
+    assert facts["classes"] == 3
+    assert facts["empirical_risk"] < facts["certificate"] < 0.2 < facts["trivial"] < 0.7
+    assert facts["vacuous"] is False
+    entropy = call_json("certify", *classes, "--loss", "cross-entropy", "--clip", 3)
+    assert entropy["clip"] == 3
+    assert entropy["certificate"] < entropy["trivial"] == pytest.approx(np.log(3), abs=0.01)
+    assert "over 3 classes" in " ".join(call("certify", *classes, "--loss", "error").stdout.split())
+    own = call_json("certify", *classes, "--loss", "m.py:distance")
+    assert (own["classes"], own["trivial"]) == (None, 1.0)  # of a loss of the user's only the clip is known
+    assert own["certificate"] < 0.4
+
+
+def test_labels_that_are_no_classes(refused, directory, classes):
+    np.savez(directory / "d.npz", x=np.zeros((9, 4)), y=np.arange(9))
+    assert "label 3 in example 3 for a model with 3 classes" in refused("certify", *classes, "--loss", "error")

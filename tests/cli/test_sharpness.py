@@ -139,3 +139,94 @@ def test_a_failure_of_the_users_function_is_shown_as_its_own(call, mine):
 def test_json_is_all_that_standard_output_holds(call, mine):
     told = call("sharpness", mine, "--data", "data.npz", "--method", "exact", "--json")
     assert json.loads(told.stdout)["method"] == "exact"
+
+
+CLASSES = """
+import equinox as eqx, jax, jax.numpy as jnp
+
+class Net(eqx.Module):
+    weight: jax.Array
+    def __call__(self, x):
+        return self.weight @ x
+
+class Named(eqx.Module):
+    words: jax.Array
+    def __call__(self, ids, scale):
+        return self.words[ids] * scale[:, None]
+
+class Fixed(Net):
+    def __init__(self):
+        self.weight = jnp.ones((3, 3))
+
+def net(): return Net(jnp.arange(9.0).reshape(3, 3) / 10)
+ready = Net(jnp.arange(9.0).reshape(3, 3) / 10)
+def tagger(): return Named(jnp.arange(8.0).reshape(4, 2) / 10)
+def brier(output, y): return jnp.sum((jax.nn.softmax(output) - jax.nn.one_hot(y, 3)) ** 2)
+"""
+
+
+@pytest.fixture
+def classes(directory):
+    (directory / "m.py").write_text(CLASSES)
+    np.savez(directory / "d.npz", x=X, y=np.array([0, 2, 1, 1]))
+    return ["--data", "d.npz", "--loss", "cross-entropy"]
+
+
+def test_three_classes(call_json, classes):
+    facts = call_json("sharpness", "m.py:net", *classes, "--method", "gauss-newton", "--by", "group")
+    chance = np.exp(X @ (np.arange(9).reshape(3, 3) / 10).T)
+    chance /= chance.sum(axis=1, keepdims=True)
+    # Of a linear model the Hessian is diag(p) - pp^T times xx^T: its trace is (1 - |p|²)|x|².
+    trace = np.mean((1 - np.sum(chance**2, axis=1)) * np.sum(X**2, axis=1))
+    assert facts["trace"] == {"mean": pytest.approx(trace, rel=1e-5), "sem": 0.0}
+    assert facts["loss"] == "cross-entropy"
+    assert facts["mean_loss"] == pytest.approx(-np.log(chance[range(4), [0, 2, 1, 1]]).mean(), rel=1e-5)
+    exact = call_json("sharpness", "m.py:net", *classes, "--method", "exact")
+    assert exact["trace"]["mean"] == pytest.approx(trace, rel=1e-5)
+    assert set(exact) == {*facts} - {"groups"}  # the JSON of the other losses
+
+
+def test_a_model_a_class_or_a_function(call_json, classes):
+    made = call_json("sharpness", "m.py:net", *classes, "--method", "exact")
+    ready = call_json("sharpness", "m.py:ready", *classes, "--method", "exact")
+    assert ready["trace"] == made["trace"]
+    assert call_json("sharpness", "m:Fixed", *classes, "--method", "exact")["parameters"] == 9
+
+
+def test_several_inputs_by_name_and_a_mask_of_tokens(call, call_json, refused, directory, classes):
+    ids, scale = np.array([[0, 1], [2, 3], [3, 0]]), np.array([[1.0, 2], [1, 1], [2, 1]])
+    y, mask = np.array([[0, 1], [1, 0], [0, 0]]), np.array([[1, 1], [1, 0], [1, 1]])
+    np.savez(directory / "tokens.npz", ids=ids, scale=scale, y=y, mask=mask)
+    facts = call_json(
+        "sharpness", "m.py:tagger", "--data", "tokens.npz", "--loss", "cross-entropy", "--method", "exact"
+    )
+    logits = (np.arange(8).reshape(4, 2) / 10)[ids] * scale[..., None]
+    each = np.log(np.exp(logits).sum(axis=2)) - np.take_along_axis(logits, y[..., None], axis=2)[..., 0]
+    assert facts["mean_loss"] == pytest.approx(((each * mask).sum(axis=1) / mask.sum(axis=1)).mean(), rel=1e-5)
+    told = call("sharpness", "m.py:tagger", "--data", "tokens.npz", "--loss", "cross-entropy", "--method", "fisher")
+    assert "Fisher matrix" in told.stdout
+    np.savez(directory / "wrong.npz", ids=ids, y=y)
+    assert "have the names of its arguments" in refused("sharpness", "m.py:tagger", "--data", "wrong.npz")
+
+
+def test_a_loss_of_the_users(call_json, classes):
+    facts = call_json("sharpness", "m.py:net", "--data", "d.npz", "--loss", "m.py:brier", "--method", "exact")
+    chance = np.exp(X @ (np.arange(9).reshape(3, 3) / 10).T)
+    chance /= chance.sum(axis=1, keepdims=True)
+    assert facts["loss"] == "m.py:brier"
+    assert facts["mean_loss"] == pytest.approx(np.sum((chance - np.eye(3)[[0, 2, 1, 1]]) ** 2, axis=1).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "advice"),
+    [
+        ([0, 3, 1, 1], "cross-entropy", "label 3 in example 1 for a model with 3 classes"),
+        ([0.0, 2, 1, 1], "cross-entropy", "classes are whole numbers"),
+        ([0, 2, 1, 1], "squared", "For 3 classes take the cross-entropy loss"),
+        ([0, 2, 1, 1], "error", "no slope"),
+        ([0, 2, 1, 1], "focal", "losses are squared, logistic, cross-entropy"),
+    ],
+)
+def test_labels_and_losses_that_do_not_fit(refused, directory, classes, y, loss, advice):
+    np.savez(directory / "odd.npz", x=X, y=np.array(y))
+    assert advice in " ".join(refused("sharpness", "m.py:net", "--data", "odd.npz", "--loss", loss).split())

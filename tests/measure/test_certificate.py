@@ -13,9 +13,10 @@ from genscope.bounds import randomised
 from genscope.measure import certificate
 from genscope.measure.certificate import GRID, certify, constant_risk, grid_divergence, tuned_posterior
 from genscope.random import stream
+from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train import Draws, GaussianPosterior, PacBayes, adam, cosine, cross_entropy, error, fit, squared
-from genscope.train.posterior import moments
+from genscope.train import Draws, GaussianPosterior, PacBayes, adam, cosine, error, fit, logistic, squared
+from genscope.train.posterior import least_divergence, moments
 from tests.chance import Seldom
 from tests.seeds import seed
 
@@ -145,7 +146,7 @@ def test_the_best_constant():
     labels = Batch(jnp.zeros(4), jnp.array([0, 1, 1, 1]))
     assert constant_risk(labels, error, clip=1.0) == 0.25
     entropy = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
-    assert constant_risk(labels, cross_entropy, clip=5.0) == pytest.approx(entropy, rel=1e-5)
+    assert constant_risk(labels, logistic, clip=5.0) == pytest.approx(entropy, rel=1e-5)
 
 
 def test_classes(regression):
@@ -156,8 +157,26 @@ def test_classes(regression):
     assert found.certificate < found.trivial
     assert not np.allclose(tuned.deviation.weight, 0.01, rtol=0.1)  # the error itself has no slope
     logits, y = jnp.asarray([2.0, -1.0]), jnp.asarray([1.0, 0.0])
-    np.testing.assert_allclose(cross_entropy(logits, y), np.log1p(np.exp([-2.0, -1.0])), rtol=1e-6)
+    np.testing.assert_allclose(logistic(logits, y), np.log1p(np.exp([-2.0, -1.0])), rtol=1e-6)
     np.testing.assert_array_equal(error(jnp.asarray([2.0, 1.0, jnp.nan]), jnp.asarray([1, 0, 1])), [0, 1, 1])
+
+
+def test_a_deviation_that_was_settled_before_costs_nothing(regression):
+    model, prior = Linear(jnp.arange(6.0) / 9, jnp.zeros(())), Linear(jnp.zeros(6), jnp.ones(()))
+    posterior = GaussianPosterior.around(model, 0.02, by_weight=True)
+    total, chosen = grid_divergence(posterior, prior, 0.05)
+    far = np.append(np.arange(6) / 9, -1.0)  # by hand: the divergence of two normal laws, weight by weight
+    nats = np.log(0.05 / 0.02) + (0.02**2 + far**2) / (2 * 0.05**2) - 0.5
+    assert total == pytest.approx(nats.sum(), rel=1e-5)
+    assert chosen == {"weight": 0.05, "bias": 0.05}
+    assert float(least_divergence(model, posterior.deviation, prior, 0.05)) == pytest.approx(total, rel=1e-5)
+    near = {"prior": model, "key": jr.key(1), "draws": 50}
+    paid, free = (certify(posterior, regression, **near, prior_deviation=each) for each in (None, 0.02))
+    assert free.divergence == pytest.approx(0, abs=1e-4)
+    assert free.certificate < paid.certificate
+    assert any("settled likewise" in each for each in free.assumptions)
+    with pytest.raises(Refusal, match="or none, to pay for the best"):
+        certify(posterior, regression, **near, prior_deviation=0.0)
 
 
 FAILURE = 0.05
@@ -210,7 +229,7 @@ def test_certificates_hold_as_often_as_they_say(one):
 
 
 def test_without_the_divergence_they_would_not(monkeypatch):
-    monkeypatch.setattr(certificate, "grid_divergence", lambda posterior, prior: (0.0, {}))
+    monkeypatch.setattr(certificate, "grid_divergence", lambda *_: (0.0, {}))
     assert not LAWS[overfitted].explains(repeated(overfitted, LAWS[overfitted]))
 
 

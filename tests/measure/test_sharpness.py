@@ -15,7 +15,7 @@ from genscope.measure.sharpness import METHODS
 from genscope.models import BitClassifier, BitTransformer
 from genscope.precision import float64
 from genscope.tasks import Batch
-from genscope.train import cross_entropy, squared
+from genscope.train import logistic, squared
 
 SAMPLES = 13
 
@@ -89,7 +89,7 @@ def test_the_exact_trace_is_that_of_the_dense_hessian(plain, chunk):
     assert list(found.groups) == ["hidden", "readout", "offset"]
 
 
-@pytest.mark.parametrize(("outputs", "loss"), [(1, squared), (2, cross_entropy)])
+@pytest.mark.parametrize(("outputs", "loss"), [(1, squared), (2, logistic)])
 def test_the_gauss_newton_trace(outputs, loss):
     model, batch = case(outputs, labels=None if loss is squared else "bits")
     _, newton = dense(model, batch, loss)

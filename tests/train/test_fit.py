@@ -23,8 +23,8 @@ from genscope.train import (
     adam,
     adamw,
     compilations,
-    cross_entropy,
     fit,
+    logistic,
     sgd,
     squared,
 )
@@ -136,12 +136,12 @@ def test_divergence_ends_the_run_and_is_recorded():
 def test_rates_share_one_program():
     steps = program(_advance, ("static", "count"), ("trained", "state"), brief=False)
     labels = Batch(X, (SAMPLE.y > 0).astype(jnp.float32))
-    run(2, batch=labels, loss=cross_entropy, optimizer=adamw(0.1, weight_decay=0.1), every=2)
+    run(2, batch=labels, loss=logistic, optimizer=adamw(0.1, weight_decay=0.1), every=2)
     before = steps._compiled._cache_size()
     for rate in (0.2, 0.3):
-        run(2, batch=labels, loss=cross_entropy, optimizer=adamw(rate, weight_decay=rate), every=2)
+        run(2, batch=labels, loss=logistic, optimizer=adamw(rate, weight_decay=rate), every=2)
     assert steps._compiled._cache_size() == before
-    run(2, batch=labels, loss=cross_entropy, optimizer=adam(0.1), every=2)
+    run(2, batch=labels, loss=logistic, optimizer=adam(0.1), every=2)
     assert steps._compiled._cache_size() > before
 
 

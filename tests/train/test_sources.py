@@ -23,9 +23,9 @@ from genscope.train import (
     adam,
     adamw,
     correct,
-    cross_entropy,
     each_loss,
     fit,
+    logistic,
     sgd,
     squared,
 )
@@ -160,7 +160,7 @@ def online(steps=60, *, rate=0.1, every=20, stop=lambda progress: False):
     def linear(model, x):
         return x.astype(jnp.float32) @ model.weights[:4] + model.weights[4]
 
-    objective = Risk(cross_entropy, linear, also=(correct,))
+    objective = Risk(logistic, linear, also=(correct,))
     start = Linear(jnp.zeros(5))
     return fit(start, Fresh(OR, jr.key(1), 64), objective, (steps, stop), optimizer=adam(rate), every=every)
 

@@ -4,80 +4,124 @@ Guarantee: nothing in a file is ever run: model files and arrays are read as num
 user's own function raises is shown as its own failure, with status 1.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from genscope.cli._arrays import HOW, read_arrays
 from genscope.cli._user_code import imported, is_reference, users_code
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     from genscope.tasks import Batch
+    from genscope.train import Loss
 
-_NAMES = ("x", "y")
-_HOW = "Write one by numpy.savez('data.npz', x=x, y=y), with numbers or truth values in both."
+_LABELS, _MASK = "y", "mask"
+_COMPARED = 2  # examples, for which PyTorch is asked as well
+_CHECKED = 2**24  # numbers that are looked at together
 
 
 class Data(NamedTuple):
-    """Inputs and labels, example by example."""
+    """Inputs, one array or several by name, and labels, example by example."""
 
-    x: np.ndarray
+    x: Any
     y: np.ndarray
+
+    @property
+    def described(self) -> str:
+        """Shapes and types of one input."""
+        several = self.x if isinstance(self.x, dict) else {"": self.x}
+        return ", ".join(f"{name} {part.shape[1:]} and type {part.dtype}".strip() for name, part in several.items())
 
 
 def load_model(text: str) -> Any:
-    """The model of a file that genscope wrote, or the one that `package.module:function` returns."""
-    import equinox as eqx
-    import jax
-
+    """The model of a file that genscope wrote, or of what a reference names: a model, or what returns one."""
     if not is_reference(text):
         from genscope.models.file import load
 
         return load(text)
-    make = imported(text)
+    return made(imported(text), text)
+
+
+def made(found: Any, text: str) -> Any:
+    """A model as it is, or the one that a function or a class makes without arguments."""
     with users_code(text):
-        model = make()
-    if not callable(model) or not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(model)):
+        model = found if is_model(found) else found()
+    if _is_torch(model):
+        from genscope.models import from_torch
+
+        return from_torch(model)
+    if not is_model(model):
         raise Refusal(
             f"{text} returned a {type(model).__name__}: a model is called with one input, and its weights are floating "
-            "point JAX arrays in a pytree. Return for example an equinox.Module."
+            "point JAX arrays in a pytree. Return for example an equinox.Module, or a torch.nn.Module."
         )
     return model
 
 
+def is_model(found: Any) -> bool:
+    """Whether it has weights and can be called."""
+    import equinox as eqx
+    import jax
+
+    if isinstance(found, type) or not callable(found):
+        return False
+    return _is_torch(found) or any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(found))
+
+
+def _is_torch(found: Any) -> bool:
+    torch = sys.modules.get("torch")  # whoever made a module has imported it
+    return torch is not None and isinstance(found, torch.nn.Module)
+
+
 def load_data(path: Path) -> Data:
-    """The arrays x and y of a .safetensors or .npz file."""
-    arrays = _arrays(path)
-    missing = [name for name in _NAMES if name not in arrays]
-    if missing:
+    """Inputs x, or several by their own names, and labels y; where there is a mask of tokens, labels obey it."""
+    arrays = dict(read_arrays(path))
+    if _LABELS not in arrays or len(arrays) < 2:
+        missing = [name for name in ("x", _LABELS) if name not in arrays]
         raise Refusal(
             f"{path} holds {', '.join(sorted(arrays)[:5]) or 'no array'}, but no {' and no '.join(missing)}: data are "
-            f"an array x of inputs and an array y of labels. {_HOW}"
+            f"an array x of inputs, or several by the names that the model takes, and an array y of labels. {HOW}"
         )
-    data = Data(*(np.asarray(arrays[name]) for name in _NAMES))
-    for name, array in zip(_NAMES, data, strict=True):
-        if array.dtype.kind not in "biuf" or array.ndim < 1 or array.size == 0:
-            raise Refusal(
-                f"{name} in {path} is an array of {array.dtype} of shape {array.shape}: it holds numbers or truth "
-                f"values, one row per example, at least one. {_HOW}"
-            )
-        wrong = np.argwhere(~np.isfinite(array))
-        if len(wrong):
-            raise Refusal(
-                f"{name} in {path} holds {array[tuple(wrong[0])]} in example {wrong[0][0]} ({len(wrong)} such numbers "
-                "in all): every number must be finite. Leave these examples out, or mend them."
-            )
-    if len(data.x) != len(data.y):
+    for name, array in arrays.items():
+        _check_array(path, name, array)
+    sizes = {name: len(array) for name, array in arrays.items()}
+    if len(set(sizes.values())) > 1:
         raise Refusal(
-            f"{path} holds {len(data.x)} inputs x and {len(data.y)} labels y: there is one label for every input. "
-            "Write both from the same examples."
+            f"{path} holds {', '.join(f'{size} rows of {name}' for name, size in sizes.items())}: there is one label "
+            "for every input. Write all from the same examples."
         )
-    return data
+    y = arrays.pop(_LABELS)
+    if _MASK in arrays:
+        from genscope.train import masked
+
+        y = masked(y, arrays.pop(_MASK))
+    return Data(arrays["x"] if list(arrays) == ["x"] else arrays, y)
 
 
-def as_batch(model: Any, data: Data) -> "Batch":
-    """The data in the number type of the model, which must take each input and return what a label looks like.
+def _check_array(path: Path, name: str, array: np.ndarray) -> None:
+    if array.dtype.kind not in "biuf" or array.ndim < 1 or array.size == 0:
+        raise Refusal(
+            f"{name} in {path} is an array of {array.dtype} of shape {array.shape}: it holds numbers or truth "
+            f"values, one row per example, at least one. {HOW}"
+        )
+    if array.dtype.kind != "f":
+        return
+    rows = max(1, _CHECKED // max(1, array[0].size))
+    for first in range(0, len(array), rows):  # of a mapped file, in parts
+        part = array[first : first + rows]
+        if not np.isfinite(part).all():
+            wrong = np.argwhere(~np.isfinite(part))
+            raise Refusal(
+                f"{name} in {path} holds {part[tuple(wrong[0])]} in example {first + wrong[0][0]}: every number must "
+                "be finite. Leave such examples out, or mend them."
+            )
+
+
+def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
+    """The data in the number type of the model, which must take each input and return what the loss takes.
 
     Call it inside `precision.float64()` if the model has weights of that type: `is_double` tells.
     """
@@ -85,28 +129,40 @@ def as_batch(model: Any, data: Data) -> "Batch":
     import jax
     import jax.numpy as jnp
 
+    from genscope.models import TorchModel, outputs
     from genscope.tasks import Batch
 
     kinds = [leaf.dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)]
     kind = max(kinds, key=lambda each: each.itemsize)
-    batch = Batch(*(jnp.asarray(each, kind) if each.dtype.kind == "f" else jnp.asarray(each) for each in data))
+
+    def typed(part: np.ndarray) -> Any:
+        """As it is, which may be in a mapped file, where JAX makes the right type of it anyway."""
+        if part.dtype.kind != "f" or jnp.asarray(part[:0]).dtype == kind:
+            return part
+        return jnp.asarray(part, kind)
+
+    batch = Batch(jax.tree.map(typed, data.x), jnp.asarray(typed(data.y)))
+    if isinstance(model, TorchModel):
+        model.check(jax.tree.map(lambda part: np.asarray(part[:_COMPARED]), batch.x))
     try:
         # Shapes are checked, not the promotion of number types that tests forbid.
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            found = jax.eval_shape(jax.vmap(model), batch.x)
+            inputs = jax.tree.map(lambda part: jax.ShapeDtypeStruct(part.shape, jnp.asarray(part[:0]).dtype), batch.x)
+            found = jax.eval_shape(lambda x: outputs(model, x), inputs)
     except Exception as error:  # whatever the model makes of an input that it is not made for
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise Refusal(
-            f"the model refuses inputs of shape {data.x.shape[1:]} and type {data.x.dtype} ({type(error).__name__}: "
-            f"{reason}): x holds one input of the model per row. Give x in the shape that the model takes."
+            f"the model refuses inputs of shape {data.described} ({type(error).__name__}: {reason}): x holds one input "
+            "of the model per row, and several inputs have the names of its arguments. Give them in the shape that the "
+            "model takes."
         ) from error
     shape = getattr(found, "shape", None)
-    if shape != data.y.shape:
-        what = type(found).__name__ if shape is None else f"shape {shape[1:]}"
+    if shape is None or shape[:1] != data.y.shape[:1]:
         raise Refusal(
-            f"the model returns {what} for an input, and the labels y have shape {data.y.shape[1:]}: a label has the "
-            "shape of a prediction. Reshape y, for example by y.reshape(len(y)), or give a model with that output."
+            f"the model returns {type(found).__name__ if shape is None else f'shape {shape[1:]}'} for an input: "
+            "predictions are one array. Give a model with that output."
         )
+    loss.check(shape, data.y)
     return batch
 
 
@@ -115,22 +171,3 @@ def is_double(model: Any) -> bool:
     import jax
 
     return any(getattr(leaf, "dtype", None) == np.float64 for leaf in jax.tree.leaves(model))
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    if path.suffix not in (".safetensors", ".npz"):
-        raise Refusal(
-            f"got {path} for the data: it is a .safetensors or .npz file with arrays x and y; pickles and other files "
-            f"that may run code are not read. {_HOW}"
-        )
-    with open(path, "rb") as file:  # that it cannot be opened is the system's message
-        try:
-            if path.suffix == ".safetensors":
-                import safetensors.numpy
-
-                return safetensors.numpy.load_file(path)
-            with np.load(file, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
-        except Exception as error:  # whatever the libraries make of a broken file
-            reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
-            raise Refusal(f"{path} cannot be read as arrays of numbers ({reason}). {_HOW}") from error

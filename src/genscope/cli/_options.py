@@ -5,6 +5,7 @@ Guarantee: exact.
 """
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,21 @@ AcceptChanges = Annotated[
     bool,
     typer.Option(
         "--accept-changes", metavar="", help="Add trials to stored ones that were computed by code changed since."
+    ),
+]
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model file of genscope; or package.module:name or file.py:name of a model, or of what returns one.",
+    ),
+]
+DataFile = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Inputs x, or several by name, labels y, and a mask of tokens: .safetensors, or .npz without pickles.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]

@@ -1,4 +1,4 @@
-"""The user's own Python: `package.module:function`, and what happens when it fails.
+"""The user's own Python: `package.module:function` or `file.py:function`, and what happens when it fails.
 
 Guarantee: a reference that names nothing is a refusal (status 2); what the user's code raises is shown as Python would
 show it, from the user's own first frame on, with status 1; what genscope itself raises passes through.
@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -26,45 +27,31 @@ _INSTALLED = tuple(
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text has the form `package.module:function`.
+    """Whether a text has the form `package.module:function` or `file.py:function`.
 
-    >>> is_reference("my_models.small:make"), is_reference("x0 & x1"), is_reference("model.safetensors")
-    (True, False, False)
+    >>> is_reference("my_models.small:make"), is_reference("models/small.py:make"), is_reference("x0 & x1")
+    (True, True, False)
     """
-    module, colon, function = text.partition(":")
-    return bool(colon) and all(part.isidentifier() for part in [*module.split("."), *function.split(".")])
+    module, colon, function = text.rpartition(":")
+    parts = function.split(".") if module.endswith(".py") else [*module.split("."), *function.split(".")]
+    return bool(colon) and all(part.isidentifier() for part in parts)
 
 
 def imported(reference: str) -> Callable[..., Any]:
-    """The function that `package.module:function` names; the current directory comes first, as in `python -m`."""
+    """What a reference names; for modules the current directory comes first, as in `python -m`."""
     if not is_reference(reference):
         raise Refusal(
-            f"got {reference!r} for a function of yours: it is written package.module:function, the module without "
-            ".py and with dots for directories. Write for example my_models:target."
+            f"got {reference!r} for a function of yours: it is written package.module:function or file.py:function, "
+            "with dots for directories in the name of a module. Write for example my_models:target."
         )
-    module_name, _, path = reference.partition(":")
-    if module_name.endswith(".py"):
-        raise Refusal(
-            f"got {reference!r}, a file: modules are named without .py and with dots for directories. Write "
-            f"{module_name.removesuffix('.py')}:{path}"
-        )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    importlib.invalidate_caches()  # the file may have been written a moment ago
-    try:
-        with users_code(module_name):
-            found: Any = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise Refusal(
-            f"got {reference!r}, but there is no module {error.name!r}: modules are looked for in the current "
-            "directory and among the installed packages. Correct the name, or change to the directory that holds it."
-        ) from None
+    place, _, path = reference.rpartition(":")
+    found: Any = _file(Path(place)) if place.endswith(".py") else _module(place, reference)
     for part in path.split("."):
         if not hasattr(found, part):
             named = [name for name in dir(found) if not name.startswith("_")]
             near = difflib.get_close_matches(part, named, n=1)
             raise Refusal(
-                f"got {reference!r}, but {module_name} has no {part!r}: the text after the colon names a function of "
+                f"got {reference!r}, but {place} has no {part!r}: the text after the colon names a function of "
                 f"the module. {f'Did you mean {near[0]}?' if near else 'Correct the name.'}"
             )
         found = getattr(found, part)
@@ -76,6 +63,34 @@ def imported(reference: str) -> Callable[..., Any]:
     return found
 
 
+def _module(name: str, reference: str) -> Any:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    importlib.invalidate_caches()  # the file may have been written a moment ago
+    try:
+        with users_code(name):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise Refusal(
+            f"got {reference!r}, but there is no module {error.name!r}: modules are looked for in the current "
+            "directory and among the installed packages. Correct the name, or change to the directory that holds it."
+        ) from None
+
+
+_FILES: dict[tuple[Path, int], Any] = {}
+
+
+def _file(path: Path) -> Any:
+    """A file as a module, run once in a process: a model and its prior may come from the same training."""
+    from genscope.lab.execution.reference import load
+
+    key = path.resolve(), path.stat().st_mtime_ns  # that there is none is the system's message
+    if key not in _FILES:
+        with users_code(str(path)):
+            _FILES[key] = load(path)
+    return _FILES[key]
+
+
 @contextlib.contextmanager
 def users_code(reference: str) -> Iterator[None]:
     """Where the user's code runs: what it raises is shown with its own frames, and ends the program with status 1.
@@ -85,7 +100,8 @@ def users_code(reference: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        module = reference.partition(":")[0]
+        place, colon, _ = reference.rpartition(":")
+        module = place if colon else reference
         trace = _users_part(error.__traceback__, module)
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         if trace is None and (missing or isinstance(error, typer.Exit | Refusal)):

@@ -7,46 +7,41 @@ Guarantee: that of `genscope.measure.certificate`; a certificate that says nothi
 import dataclasses
 import math
 import time
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._losses import HELP as LOSS_HELP
+from genscope.cli._options import SEEDS, AsJson, DataFile, ModelName
 from genscope.refusal import Refusal
 
 ZERO = "zero"
 
 
-class Loss(StrEnum):
-    """What is bounded."""
-
-    squared = "squared"
-    logistic = "logistic"
-    error = "error"
-
-
 def certify(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model file of genscope, or package.module:function that returns one."),
-    ],
-    data: Annotated[
-        Path, typer.Option("--data", metavar="FILE", help="Arrays x and y: .safetensors, or .npz without pickles.")
-    ],
+    model: ModelName,
+    data: DataFile,
     prior: Annotated[
         str,
         typer.Option(
             "--prior", metavar="MODEL", help="The model before it saw these data: its initialisation. Or zero."
         ),
     ] = ZERO,
+    prior_deviation: Annotated[
+        float | None,
+        typer.Option(
+            "--prior-deviation",
+            metavar="X",
+            help="Of the prior's weights, settled without these data. Default: the best for each array, and paid for.",
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the certificate.")] = 0.95,
     clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
     loss: Annotated[
-        Loss, typer.Option("--loss", help="Squared; or logistic or error, of logits with labels 0 and 1.")
-    ] = Loss.squared,
+        str,
+        typer.Option("--loss", metavar="NAME", help=LOSS_HELP.format("error (of labels as for the two before); ")),
+    ] = "squared",
     steps: Annotated[int, typer.Option("--steps", metavar="N", help="Of the search for good deviations.")] = 300,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of the search and of the draws.")] = 0,
     as_json: AsJson = False,
@@ -65,6 +60,7 @@ def certify(
             f"{clip:g}: a seed lies between 0 and {SEEDS - 1}, counts are at least 1, a confidence lies between 0 and "
             "1, and the clip is a positive number. Correct the one that does not fit."
         )
+    from genscope.cli._losses import find_loss
     from genscope.cli._model_data import load_data, load_model
     from genscope.cli._output import print_json
 
@@ -73,10 +69,11 @@ def certify(
 
     prepare_jax()
     start = time.perf_counter()
+    bounded = find_loss(loss, slope=False)
     trained = _single(load_model(model))
     before = None if prior == ZERO else _single(load_model(prior))
-    facts = {"model": model, "data": str(data), "prior": prior, "loss": loss.value, "draws": draws}
-    facts |= _certified(trained, before, arrays, loss, clip, draws, confidence, steps, seed)
+    facts = {"model": model, "data": str(data), "prior": prior, "loss": loss, "draws": draws}
+    facts |= _certified(trained, before, arrays, bounded, clip, draws, confidence, steps, seed, prior_deviation)
     facts["seconds"] = time.perf_counter() - start
     print_json(facts) if as_json else _tell(facts)
 
@@ -88,6 +85,13 @@ def _single(model: Any) -> Any:
     import jax.numpy as jnp
     import numpy as np
 
+    from genscope.models import TorchModel
+
+    if isinstance(model, TorchModel) and model.program.number is np.float64:
+        raise Refusal(
+            f"certify got {model.program.name} in double precision: networks are drawn in single precision. Convert "
+            "the module with module.float()."
+        )
     return jax.tree.map(
         lambda leaf: jnp.asarray(np.asarray(leaf, np.float32)) if eqx.is_inexact_array(leaf) else leaf, model
     )
@@ -97,42 +101,47 @@ def _certified(
     model: Any,
     prior: Any,
     arrays: Any,
-    loss: Loss,
+    loss: Any,
     clip: float,
     draws: int,
     confidence: float,
     steps: int,
     seed: int,
+    prior_deviation: float | None,
 ) -> dict[str, Any]:
     import jax
+    import jax.numpy as jnp
     import jax.random as jr
 
     from genscope.cli._model_data import as_batch
     from genscope.cli._output import console
     from genscope.measure import certificate
-    from genscope.models.bit_transformer import BitTransformer
+    from genscope.models import outputs
     from genscope.random import stream
-    from genscope.train import cross_entropy, error, squared
-    from genscope.train.objective import by_example
 
     say = console(stderr=True).print
-    batch, key = as_batch(model, arrays), jr.key(seed)
-    predict = BitTransformer.outputs if isinstance(model, BitTransformer) else by_example  # its exact fast form
-    bounded = {Loss.squared: squared, Loss.logistic: cross_entropy, Loss.error: error}[loss]
-    common: dict[str, Any] = {"prior": prior, "clip": clip, "confidence": confidence, "predict": predict}
+    batch = jax.tree.map(jnp.asarray, as_batch(model, arrays, loss))  # draws take random examples
+    key = jr.key(seed)
+    common: dict[str, Any] = {"prior": prior, "clip": clip, "confidence": confidence, "predict": outputs}
+    common["prior_deviation"] = prior_deviation
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
         say(f"deviations of the weights, by {steps} steps on the bound")
-        posterior = certificate.tuned_posterior(model, batch, bounded, steps=steps, key=stream(key, "search"), **common)
-        say(f"risk on {len(batch.x)} examples, from {draws} draws")
-        found = certificate.certify(posterior, batch, bounded, draws=draws, key=stream(key, "draws"), **common)
+        posterior = certificate.tuned_posterior(model, batch, loss, steps=steps, key=stream(key, "search"), **common)
+        say(f"risk on {len(batch.y)} examples, from {draws} draws")
+        found = certificate.certify(posterior, batch, loss, draws=draws, key=stream(key, "draws"), **common)
     facts = dataclasses.asdict(found)
     return {
         "certificate": facts.pop("certificate"),
         "empirical_risk": facts.pop("empirical_risk"),
         "kl": facts.pop("divergence"),
         **facts,
-        "examples": len(batch.x),
+        "examples": len(batch.y),
     }
+
+
+def _clipped(facts: dict[str, Any]) -> str:
+    classes = f"over {facts['classes']} classes, " if facts["classes"] else ""
+    return f"{classes}clipped at {facts['clip']:g}, "
 
 
 def _tell(facts: dict[str, Any]) -> None:
@@ -142,7 +151,7 @@ def _tell(facts: dict[str, Any]) -> None:
     rows.append(["certificate", f"{facts['certificate']:.6g}"])
     print_table(f"Certificate for {facts['model']} on {facts['examples']} examples", ["term", "value"], rows)
     typer.echo(
-        f"With confidence {facts['confidence']:g} the {facts['loss']} risk, clipped at {facts['clip']:g}, is at most "
+        f"With confidence {facts['confidence']:g} the {facts['loss']} risk, {_clipped(facts)}is at most "
         f"{facts['certificate']:.4g}, if:"
     )
     for assumption in facts["assumptions"]:
@@ -150,7 +159,7 @@ def _tell(facts: dict[str, Any]) -> None:
     say = "Vacuous: the" if facts["vacuous"] else "Not vacuous: the"
     typer.echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
     if facts["vacuous"]:
-        better = "more examples, training with weight noise (genscope.train.fit_noisy)"
+        better = "more examples, training on the bound (genscope.train.PacBayes)"
         better += ", the initialisation as --prior" if facts["prior"] == ZERO else ""
         better += ", a larger --clip" if facts["empirical_risk"] > facts["clip"] / 2 else ""
         typer.echo(f"What helps: {better}.")

@@ -79,6 +79,7 @@ def dominate(
 
     from genscope.domination import dominate as compare
     from genscope.precision import float64
+    from genscope.train import squared
 
     start = time.perf_counter()
     loaded = load_model(model)
@@ -86,7 +87,7 @@ def dominate(
     with float64() if is_double(loaded) else contextlib.nullcontext():
         found = compare(
             loaded,
-            as_batch(loaded, arrays),
+            as_batch(loaded, arrays, squared),
             bits,
             key=jr.key(seed),
             tolerance=tolerance,

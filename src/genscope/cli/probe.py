@@ -4,6 +4,7 @@ Source: lintilhac2026, Appendix H.
 Guarantee: that of `genscope.probe`, which the command prints in words.
 """
 
+import inspect
 import time
 from collections.abc import Callable
 from enum import StrEnum
@@ -41,7 +42,8 @@ def probe(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="TARGET", help="Boolean expression, package.module:function, or a model file of genscope."
+            metavar="TARGET",
+            help="Boolean expression; module:name or file.py:name of a function or model; a model file.",
         ),
     ],
     bits: Annotated[int, typer.Option("--bits", metavar="T", help="Number of bits.")],
@@ -73,7 +75,7 @@ def probe(
     if not 0 <= seed < SEEDS:
         raise Refusal(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
     own = is_reference(target)
-    function = imported(target) if own else _read(target, bits)
+    function = _own(target, bits) if own else _read(target, bits)
     if values is Values.signs and (own or Path(target).is_file()):
         raise Refusal(
             f"probe got --values signs for {target}: it changes what an expression is worth. Let a function return "
@@ -99,27 +101,61 @@ def probe(
 def _read(target: str, bits: int) -> Callable[..., Any]:
     """The function of an expression or of a model file."""
     if Path(target).is_file() or target.endswith(_FILES):
-        return _told(_outputs(target, bits))
+        from genscope.cli._jax import prepare_jax
+
+        prepare_jax()
+        from genscope.models.file import load
+
+        return _told(_outputs(load(target), bits, target))
     from genscope.fourier import parse
 
     return parse(target, max(bits, 1))
 
 
-def _outputs(path: str, bits: int) -> Callable[..., Any]:
-    """A model of genscope as a function of batches, compiled for a few sizes."""
+def _own(target: str, bits: int) -> Callable[..., Any]:
+    """The user's function of bits; or the outputs of the user's model, if a model, its class or its maker is named."""
+    found = imported(target)
+    if not isinstance(found, type) and _asks_for_inputs(found):
+        return found
     from genscope.cli._jax import prepare_jax
+    from genscope.cli._model_data import made
 
     prepare_jax()
+    return _outputs(made(found, target), bits, target)
+
+
+def _asks_for_inputs(found: Any) -> bool:
+    """Whether it is a plain function with an argument that must be given."""
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = any(each.kind in positional and each.default is inspect.Parameter.empty for each in parameters)
+    several = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+    return (needed or several) and not _has_weights(found)
+
+
+def _has_weights(found: Any) -> bool:
+    if inspect.isroutine(found):
+        return False
+    from genscope.cli._model_data import is_model
+
+    return is_model(found)
+
+
+def _outputs(model: Any, bits: int, path: str) -> Callable[..., Any]:
+    """A model as a function of batches, compiled for a few sizes."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp
     import numpy as np
 
+    from genscope.models import TorchModel, outputs
     from genscope.models.bit_transformer import BitTransformer
-    from genscope.models.file import load
     from genscope.precision import float64
 
-    model = load(path)
+    whole = isinstance(model, BitTransformer | TorchModel)
     with float64():  # arrays keep the precision of the file
         try:
             shape = eqx.filter_eval_shape(model, jax.ShapeDtypeStruct((bits,), bool)).shape
@@ -136,7 +172,7 @@ def _outputs(path: str, bits: int) -> Callable[..., Any]:
 
     @eqx.filter_jit
     def run(model: Any, x: jax.Array) -> jax.Array:
-        return model.outputs(x) if isinstance(model, BitTransformer) else jax.vmap(model)(x)
+        return outputs(model, x) if whole else jax.vmap(model)(x)
 
     def ask(x: np.ndarray) -> np.ndarray:
         size = next(size for size in _BATCHES if size >= len(x))

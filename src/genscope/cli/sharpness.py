@@ -8,12 +8,12 @@ import contextlib
 import math
 import time
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._losses import HELP as LOSS_HELP
+from genscope.cli._options import SEEDS, AsJson, DataFile, ModelName
 from genscope.refusal import Refusal
 
 
@@ -24,13 +24,6 @@ class By(StrEnum):
     group = "group"
 
 
-class Loss(StrEnum):
-    """What is averaged over the examples."""
-
-    squared = "squared"
-    logistic = "logistic"
-
-
 class Method(StrEnum):
     """How the trace is found."""
 
@@ -39,23 +32,17 @@ class Method(StrEnum):
     hutchinson = "hutchinson"
     exact = "exact"
     gauss_newton = "gauss-newton"
+    fisher = "fisher"
     xnystrace = "xnystrace"
 
 
 def sharpness(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model file of genscope, or package.module:function that returns one."),
-    ],
-    data: Annotated[
-        Path, typer.Option("--data", metavar="FILE", help="Arrays x and y: .safetensors, or .npz without pickles.")
-    ],
+    model: ModelName,
+    data: DataFile,
     by: Annotated[By, typer.Option("--by", help="Also the trace of each array of weights.")] = By.total,
     method: Annotated[Method, typer.Option("--method", help="How the trace is found.")] = Method.xtrace,
     probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors, and pairs of noise.")] = 32,
-    loss: Annotated[
-        Loss, typer.Option("--loss", help="Mean squared error, or cross entropy of logits (labels 0 and 1).")
-    ] = Loss.squared,
+    loss: Annotated[str, typer.Option("--loss", metavar="NAME", help=LOSS_HELP.format(""))] = "squared",
     sigma: Annotated[
         float, typer.Option("--sigma", metavar="X", help="Noise on the weights of the smoothed sharpness.")
     ] = 0.01,
@@ -65,7 +52,7 @@ def sharpness(
     """Measure the trace and the norm of the Hessian of a model's mean loss, and the sharpness of its smoothed loss.
 
     Methods with random probes give a standard error; exact takes a product per parameter, gauss-newton leaves out the
-    part of the Hessian that vanishes where the loss does.
+    part of the Hessian that vanishes where the loss does, fisher estimates the same from labels that the model draws.
 
     Example: genscope sharpness model.safetensors --data data.npz --by group
     """
@@ -75,6 +62,7 @@ def sharpness(
             f"{SEEDS - 1}, a standard error takes at least 2 probes, and sigma is a positive number. Correct the one "
             "that does not fit."
         )
+    from genscope.cli._losses import find_loss
     from genscope.cli._model_data import is_double, load_data, load_model
     from genscope.cli._output import print_json
 
@@ -84,39 +72,34 @@ def sharpness(
     prepare_jax()
     from genscope.precision import float64
 
-    if loss is Loss.logistic and not ((arrays.y == 0) | (arrays.y == 1)).all():
-        raise Refusal(
-            f"{data} has labels from {arrays.y.min()} to {arrays.y.max()}: --loss logistic takes labels 0 and 1. Write "
-            "them so, or use --loss squared."
-        )
+    function = find_loss(loss, slope=True)
     loaded = load_model(model)
     start = time.perf_counter()
     with float64() if is_double(loaded) else contextlib.nullcontext():
-        facts = _measured(loaded, arrays, by, method, probes, loss, sigma, seed)
+        facts = _measured(loaded, arrays, by, method, probes, function, sigma, seed)
     facts = {"model": model, "data": str(data)} | facts | {"seconds": time.perf_counter() - start}
     print_json(facts) if as_json else _tell(facts)
 
 
 def _measured(
-    model: Any, arrays: Any, by: By, method: Method, probes: int, loss: Loss, sigma: float, seed: int
+    model: Any, arrays: Any, by: By, method: Method, probes: int, function: Any, sigma: float, seed: int
 ) -> dict[str, Any]:
     import jax.random as jr
 
-    from genscope import measure, train
+    from genscope import measure
     from genscope.cli._model_data import as_batch
     from genscope.random import stream
 
-    batch = as_batch(model, arrays)
-    function = train.squared if loss is Loss.squared else train.cross_entropy
+    batch = as_batch(model, arrays, function)
     mean_loss = measure.mean_loss(model, batch, function)
     if not math.isfinite(mean_loss):
         raise Refusal(
-            f"the mean {loss.value} loss of the model is {mean_loss}: curvature is measured where the loss is finite. "
-            "Look for weights that are not finite, or for inputs that the model is not made for."
+            f"the mean {function.name} loss of the model is {mean_loss}: curvature is measured where the loss is "
+            "finite. Look for weights that are not finite, or for inputs that the model is not made for."
         )
     sizes = measure.group_sizes(model)
     key = jr.key(seed)
-    _say(f"trace of the Hessian of {sum(sizes.values())} parameters at {len(batch.x)} examples, by {method.value}")
+    _say(f"trace of the Hessian of {sum(sizes.values())} parameters at {len(batch.y)} examples, by {method.value}")
     trace = measure.hessian_trace(
         model, batch, function, method=method.value.replace("-", "_"), probes=probes, key=stream(key, "trace")
     )
@@ -128,8 +111,8 @@ def _measured(
     )
     facts = {
         "parameters": sum(sizes.values()),
-        "examples": len(batch.x),
-        "loss": loss.value,
+        "examples": len(batch.y),
+        "loss": function.name,
         "mean_loss": mean_loss,
         "method": method.value,
         "probes": probes,
@@ -166,9 +149,10 @@ def _tell(facts: dict[str, Any]) -> None:
         f"{facts['examples']} examples"
     )
     norm, smoothed = facts["operator_norm"], facts["smoothed_sharpness"]
-    matrix = "Gauss–Newton matrix" if facts["method"] in ("gauss-newton", "xnystrace") else "Hessian"
+    matrices = {"gauss-newton": "Gauss–Newton matrix", "xnystrace": "Gauss–Newton matrix", "fisher": "Fisher matrix"}
+    matrix = matrices.get(facts["method"], "Hessian")
     rows = [
-        [f"trace of the {matrix}", _with_error(facts["trace"]), f"{facts['method']}, {facts['products']} products"],
+        [f"trace of the {matrix}", _with_error(facts["trace"]), _cost(facts)],
         [
             "operator norm",
             f"{norm['value']:.4g}",
@@ -189,6 +173,11 @@ def _tell(facts: dict[str, Any]) -> None:
             [[name, _with_error(found), str(found["parameters"])] for name, found in groups.items()],
         )
     typer.echo(f"{facts['seconds']:.1f} s")
+
+
+def _cost(facts: dict[str, Any]) -> str:
+    number = f"{facts['probes']} draws of labels" if facts["method"] == "fisher" else f"{facts['products']} products"
+    return f"{facts['method']}, {number}"
 
 
 def _with_error(found: dict[str, float]) -> str:

@@ -5,7 +5,8 @@ $$\nabla^2L=\underbrace{\frac1n\sum_iJ_i^\top\nabla^2\ell_i\,J_i}_{\text{Gauss�
 +\frac1n\sum_i\sum_o\partial_o\ell_i\,\nabla^2f_o(x_i).$$
 
 Source: lintilhac2026, Section 2.2; Pearlmutter 1994 (products by forward over reverse differentiation).
-Guarantee: exact up to rounding. Memory is that of one chunk of examples and of the vectors, whatever the sample size.
+Guarantee: exact up to rounding. Memory is that of one chunk of examples and of the vectors, whatever the sample size:
+inputs in a mapped file are read block by block.
 At kinks of ReLU the Hessian is that of the smooth pieces: the mass at the kink is left out.
 """
 
@@ -27,10 +28,12 @@ from genscope.models import outputs
 from genscope.precision import float64
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train.loss import Loss, weighted_mean
-from genscope.train.objective import Predict
+from genscope.train.loss import IGNORED, Loss
+from genscope.train.objective import Predict, by_example
 
 GRADIENT_NUMBERS = 2**24  # of gradients of single examples that are held at a time: 64 MB in float32
+INPUT_NUMBERS = 2**26  # of inputs that are given to a program at a time
+OUTPUTS = 2048  # of an example at most, where the loss has a dense Hessian in them
 
 
 class ParameterGroup(NamedTuple):
@@ -59,8 +62,8 @@ class Curvature:
         self._loss, self._predict = loss, predict
         with self.precision():
             self.parameters, self._unravel = ravel_pytree(parameters)
-            self._x, self._y = jnp.asarray(batch.x), jnp.asarray(batch.y)
-            self._check_examples()
+            self._x, self._y, self._weight = batch.x, batch.y, batch.weight
+            self._shape = self._output_shape()
         self._chunk = chunk
         self.groups = groups(model)
 
@@ -81,24 +84,43 @@ class Curvature:
         with self.precision():
             function = self._function(forwards=gauss_newton)
             rows = jnp.asarray(vectors, self.parameters.dtype)
-            found = _accumulated(linear_map, function, self.parameters, rows, self._chunks(self._chunk))
-            return np.asarray(found, float)
+            return self._summed(lambda chunks: _accumulated(linear_map, function, self.parameters, rows, chunks))
 
     def gauss_newton_diagonal(self) -> np.ndarray:
         """Diagonal of the Gauss–Newton matrix, from the gradients of every example."""
-        outputs = math.prod(self._y.shape[1:])
+        number = max(1, math.prod(self._shape[1:]))
+        if number > OUTPUTS:
+            raise Refusal(
+                f"got a model with {number} outputs for an example and the exact Gauss–Newton matrix, which takes a "
+                f"gradient of each: at most {OUTPUTS}. Take the method fisher, which estimates the same trace, or "
+                "xnystrace."
+            )
         with self.precision():
-            chunks = self._chunks(min(self._chunk, max(1, GRADIENT_NUMBERS // (self.size * max(1, outputs)))))
-            return np.asarray(_diagonal(self._function(), self.parameters, chunks), float)
+            function, most = self._function(), self._by_gradient(number)
+            return self._summed(lambda chunks: _diagonal(function, self.parameters, chunks), most)
+
+    def fisher(self, key: Array, draws: int) -> np.ndarray:
+        """For each draw of labels from the model's own law, and each group: mean square of the examples' gradients."""
+        if self._loss.draw is None:
+            raise Refusal(
+                f"got the {self._loss.name} loss and the method fisher: labels are drawn from the law whose negative "
+                "logarithm is the loss, which squared, logistic and cross-entropy have. Take one of these, or the "
+                "method gauss_newton."
+            )
+        starts = tuple(group.start for group in self.groups)
+        with self.precision():
+            function, found = self._function(), np.zeros((draws, len(starts)))
+            for number, chunks in enumerate(self._blocks(self._by_gradient(1))):
+                keys = jax.random.split(jax.random.fold_in(key, number), draws)
+                found += np.asarray(_fisher(function, self.parameters, keys, chunks, starts), float)
+            return found
 
     def losses(self, displacements: np.ndarray, scale: float = 1.0) -> np.ndarray:
         r"""$L(\theta+\text{scale}\cdot v)$ for every row v."""
         with self.precision():
             rows = jnp.asarray(displacements, self.parameters.dtype)
-            moved = jnp.asarray(scale, self.parameters.dtype)
-            return np.asarray(
-                _moved_losses(self._function(), self.parameters, rows, moved, self._chunks(self._chunk)), float
-            )
+            moved, function = jnp.asarray(scale, self.parameters.dtype), self._function()
+            return self._summed(lambda chunks: _moved_losses(function, self.parameters, rows, moved, chunks))
 
     def draw(self, key: Array, number: int, *, signs: bool = False) -> np.ndarray:
         """Random rows: independent normal numbers or signs, in the precision of the parameters."""
@@ -113,35 +135,60 @@ class Curvature:
             return function
         try:
             slope: Any = eqx.filter_jit(_slope)
-            slope.lower(function, self.parameters, self._x[:1])
+            slope.lower(function, self.parameters, jax.tree.map(lambda part: jnp.asarray(part[:1]), self._x))
         except TypeError:  # JAX's, of a form with a gradient of its own
-            return dataclasses.replace(function, predictor=_by_example)
+            return dataclasses.replace(function, predictor=by_example)
         return function
 
-    def _chunks(self, most: int) -> tuple[Array, Array, Array]:
-        """Examples as equal chunks; those that fill up the last have weight 0, and weights sum to 1 over all."""
-        size = len(self._x)
+    def _by_gradient(self, number: int) -> int:
+        """Examples at a time where each has so many gradients."""
+        return min(self._chunk, max(1, GRADIENT_NUMBERS // (self.size * number)))
+
+    def _summed(self, program: Callable[[Any], Array], most: int | None = None) -> np.ndarray:
+        """What a program makes of the chunks of examples, over all blocks of them."""
+        return sum(np.asarray(program(chunks), float) for chunks in self._blocks(most or self._chunk))  # pyright: ignore[reportReturnType]
+
+    def _blocks(self, most: int) -> Iterator[tuple[PyTree, Array, Array]]:
+        """Examples as equal chunks, as many at a time as memory allows.
+
+        Those that fill up the last have weight 0, and weights sum to 1 over all.
+        """
+        size = len(self._y)
         number = -(-size // most)
         length = -(-size // number)
-        index = np.minimum(np.arange(number * length), size - 1)  # a copy of a real example: its numbers are finite
-        weight = np.where(np.arange(number * length) < size, 1.0 / size, 0.0).reshape(number, length)
-        x, y = (array[index].reshape(number, length, *array.shape[1:]) for array in (self._x, self._y))
-        return x, y, jnp.asarray(weight, self.parameters.dtype)
+        numbers = sum(math.prod(part.shape[1:]) for part in jax.tree.leaves(self._x))
+        blocks = -(-number // max(1, INPUT_NUMBERS // max(1, length * numbers)))
+        together = -(-number // blocks)
+        each = np.full(size, 1 / size) if self._weight is None else np.asarray(self._weight, float)
+        for first in range(0, blocks * together, together):
+            rows = np.arange(first * length, (first + together) * length)
+            index = np.minimum(rows, size - 1)  # a copy of a real example: its numbers are finite
+            weight = np.where(rows < size, each[index] / each.sum(), 0.0).reshape(together, length)
+            x, y = jax.tree.map(
+                lambda part, index=index: jnp.asarray(part[index]).reshape(together, length, *part.shape[1:]),
+                (self._x, self._y),
+            )
+            yield x, y, jnp.asarray(weight, self.parameters.dtype)
 
-    def _check_examples(self) -> None:
-        if len(self._x) != len(self._y) or len(self._x) < 1:
+    def _output_shape(self) -> tuple[int, ...]:
+        sizes = {len(part) for part in jax.tree.leaves(self._x)}
+        if sizes != {len(self._y)} or len(self._y) < 1:
             raise Refusal(
-                f"got {len(self._x)} inputs and {len(self._y)} labels: there is one label for every input, and at "
-                "least one example. Give x and y of the same length."
+                f"got {', '.join(map(str, sorted(sizes)))} inputs and {len(self._y)} labels: there is one label for "
+                "every input, and at least one example. Give x and y of the same length."
+            )
+        if self._weight is not None and not (np.all(np.asarray(self._weight) >= 0) and np.any(self._weight)):
+            raise Refusal(
+                "got weights of examples that are negative, or all 0: a weight says how much an example counts. Give "
+                "positive ones, or none."
             )
         shape = jax.eval_shape(
-            lambda parameters, x: self._function().predict(parameters, x), self.parameters, self._x
+            lambda parameters, x: self._function().predict(parameters, x),
+            self.parameters,
+            jax.tree.map(lambda part: jax.ShapeDtypeStruct(part.shape, jnp.asarray(part[:0]).dtype), self._x),
         ).shape
-        if shape != self._y.shape:
-            raise Refusal(
-                f"got labels of shape {self._y.shape} for predictions of shape {shape}: a label has the shape of a "
-                "prediction. Reshape y, or give a model with that output."
-            )
+        self._loss.check(shape, self._y)
+        return shape
 
 
 class _Function(eqx.Module):
@@ -152,35 +199,30 @@ class _Function(eqx.Module):
     loss: Loss = eqx.field(static=True)
     predictor: Predict = eqx.field(static=True)
 
-    def predict(self, parameters: Float[Array, " p"], x: Shaped[Array, "m ..."]) -> Float[Array, "m ..."]:
+    def predict(self, parameters: Float[Array, " p"], x: PyTree[Shaped[Array, "m ..."]]) -> Float[Array, "m ..."]:
         return self.predictor(eqx.combine(self.unravel(parameters), self.rest), x)
 
     def risk_of(self, predictions: Array, y: Array, weight: Float[Array, " m"]) -> Float[Array, ""]:
-        """The part of these examples in the mean loss."""
-        flat = predictions.reshape(-1)
-        repeated = jnp.repeat(weight, flat.size // weight.size).astype(flat.dtype)
-        share = jnp.sum(weight).astype(flat.dtype)
-        return share * weighted_mean(self.loss(flat, y.reshape(-1)), repeated)
+        """The part of these examples in the mean loss, whose weights sum to 1 over all examples."""
+        return jnp.sum(self.loss(predictions, y) * weight.astype(predictions.dtype))
 
-    def risk(self, parameters: Float[Array, " p"], x: Array, y: Array, weight: Array) -> Float[Array, ""]:
+    def risk(self, parameters: Float[Array, " p"], x: PyTree, y: Array, weight: Array) -> Float[Array, ""]:
         return self.risk_of(self.predict(parameters, x), y, weight).astype(parameters.dtype)
 
 
-def _slope(function: _Function, parameters: Float[Array, " p"], x: Array) -> Any:
+def _slope(function: _Function, parameters: Float[Array, " p"], x: PyTree) -> Any:
     return jax.jvp(lambda theta: function.predict(theta, x), (parameters,), (parameters,))
 
 
-def _by_example(model: Any, x: Shaped[Array, "m ..."]) -> Float[Array, "m ..."]:
-    return jax.vmap(model)(x)
-
-
-def _hessian_map(function: _Function, parameters: Array, x: Array, y: Array, weight: Array) -> Callable[[Array], Array]:
+def _hessian_map(
+    function: _Function, parameters: Array, x: PyTree, y: Array, weight: Array
+) -> Callable[[Array], Array]:
     """The gradient linearized once, for any number of vectors."""
     return jax.linearize(lambda theta: jax.grad(function.risk)(theta, x, y, weight), parameters)[1]
 
 
 def _gauss_newton_map(
-    function: _Function, parameters: Array, x: Array, y: Array, weight: Array
+    function: _Function, parameters: Array, x: PyTree, y: Array, weight: Array
 ) -> Callable[[Array], Array]:
     predictions, jvp = jax.linearize(lambda theta: function.predict(theta, x), parameters)
     transpose = jax.linear_transpose(jvp, parameters)
@@ -192,7 +234,7 @@ def _gauss_newton_map(
 def _accumulated(linear_map: Callable[..., Any], function: _Function, parameters: Array, rows: Array, chunks: Any):
     """Sum over chunks of the linear map of each, at every row."""
 
-    def step(total: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:
+    def step(total: Array, chunk: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
         return total + jax.lax.map(linear_map(function, parameters, *chunk), rows), None
 
     return jax.lax.scan(step, jnp.zeros_like(rows), chunks)[0]
@@ -200,9 +242,9 @@ def _accumulated(linear_map: Callable[..., Any], function: _Function, parameters
 
 @compiled_faster
 def _diagonal(function: _Function, parameters: Array, chunks: Any) -> Array:
-    def one(x: Array, y: Array, weight: Array) -> Array:
+    def one(x: PyTree, y: Array, weight: Array) -> Array:
         def outputs(theta: Array) -> Array:
-            return function.predict(theta, x[None])[0]
+            return function.predict(theta, _alone(x))[0]
 
         predictions, transpose = jax.vjp(outputs, parameters)
         shape = predictions.shape
@@ -215,16 +257,51 @@ def _diagonal(function: _Function, parameters: Array, chunks: Any) -> Array:
         )
         return weight * jnp.sum(jacobian * (curvature @ jacobian), axis=0)
 
-    def step(total: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:
+    def step(total: Array, chunk: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
         return total + jnp.sum(jax.vmap(one)(*chunk), axis=0), None
 
     return jax.lax.scan(step, jnp.zeros_like(parameters), chunks)[0]
 
 
 @compiled_faster
+def _fisher(function: _Function, parameters: Array, keys: Array, chunks: Any, starts: tuple[int, ...]) -> Array:
+    """For each key, sums over groups of the squared gradients at labels that the model draws, over the examples."""
+    draw = function.loss.draw
+    assert draw is not None
+
+    def one(key: Array, x: PyTree, y: Array, weight: Array) -> Array:
+        def loss(theta: Array) -> Array:
+            outputs = function.predict(theta, _alone(x))
+            labels = draw(key, jax.lax.stop_gradient(outputs)).astype(y.dtype if by_class else outputs.dtype)
+            return function.loss(outputs, jnp.where(counts[None], labels, y[None].astype(labels.dtype)))[0]
+
+        by_class = function.loss.labels == "classes"
+        counts = y != IGNORED if by_class else jnp.ones(y.shape, bool)
+        # The loss is a mean over independent labels, whose scores have mean 0: their number times its squared gradient.
+        square = jnp.sum(counts).astype(weight.dtype) * jax.grad(loss)(parameters).astype(weight.dtype) ** 2
+        bounds = zip(starts, [*starts[1:], parameters.size], strict=True)
+        return weight * jnp.stack([jnp.sum(square[start:stop]) for start, stop in bounds])
+
+    def total(key: Array) -> Array:
+        def step(carry: tuple[Array, Array], chunk: tuple[PyTree, Array, Array]) -> tuple[Any, None]:
+            sums, number = carry
+            each = jax.random.split(jax.random.fold_in(key, number), len(chunk[1]))
+            return (sums + jnp.sum(jax.vmap(one)(each, *chunk), axis=0), number + jnp.uint32(1)), None
+
+        return jax.lax.scan(step, (jnp.zeros(len(starts), parameters.dtype), jnp.uint32(0)), chunks)[0][0]
+
+    return jax.lax.map(total, keys)
+
+
+def _alone(x: PyTree) -> PyTree:
+    """A batch of one example."""
+    return jax.tree.map(lambda part: part[None], x)
+
+
+@compiled_faster
 def _moved_losses(function: _Function, parameters: Array, rows: Array, scale: Array, chunks: Any) -> Array:
     def total(row: Array) -> Array:
-        def step(sofar: Array, chunk: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        def step(sofar: Array, chunk: tuple[PyTree, Array, Array]) -> tuple[Array, None]:
             return sofar + function.risk(parameters + scale * row, *chunk), None
 
         return jax.lax.scan(step, jnp.zeros((), parameters.dtype), chunks)[0]

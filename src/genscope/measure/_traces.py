@@ -105,7 +105,10 @@ def lanczos(products: Products, start: np.ndarray, depth: int) -> tuple[np.ndarr
         image = products(basis[step][None])[0]
         rest = image
         for _ in range(2):
-            rest = rest - np.sum([(vector @ rest) * vector for vector in basis], axis=0)
+            known = np.zeros_like(rest)
+            for vector in basis:  # one at a time: of a large model, copies of all would not fit
+                known += (vector @ rest) * vector
+            rest = rest - known
         matrix[step, step] = basis[step] @ image
         residual = float(np.linalg.norm(rest))
         if step + 1 == min(depth, start.size) or not residual > _RANK * np.linalg.norm(image):

@@ -25,11 +25,14 @@ from genscope.bounds.randomised import empirical
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train import Draws, GaussianPosterior, Loss, PacBayes, adam, cosine, cross_entropy, error, fit, squared
+from genscope.train import Draws, GaussianPosterior, Loss, PacBayes, adam, cosine, error, fit, logistic, squared
+from genscope.train.loss import IGNORED, surrogate
 from genscope.train.objective import Predict, by_example
-from genscope.train.posterior import moments, parameters
+from genscope.train.posterior import check_deviation, moments, parameters
+from genscope.train.posterior import divergence as nats_of
 
 # Deviations of the prior to choose from, in each group: so dense that the nearest one costs next to nothing.
+_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
 
 
@@ -50,6 +53,8 @@ class Certificate:
     priors: Mapping[str, float]
     """Deviation of the prior in each group."""
     assumptions: tuple[str, ...]
+    classes: int | None = None
+    """Of the labels; None where they are numbers."""
 
 
 def certify(
@@ -64,26 +69,28 @@ def certify(
     examples: int = 256,
     confidence: float = 0.95,
     predict: Predict = by_example,
+    prior_deviation: float | None = None,
 ) -> Certificate:
     """Draw `draws` predictors, each measured on `examples` examples of the sample, and bound the risk.
 
     Posterior and prior are what they are before `key` is used: a key that helped to choose them proves nothing. The
-    means of the prior, a model or None for zeros, must not depend on the sample; its deviations are chosen here.
+    means of the prior, a model or None for zeros, must not depend on the sample; its deviations are chosen here, and
+    paid for, unless one for all weights is given that does not depend on the sample either.
     """
-    check(posterior, batch, loss, prior=prior, clip=clip)
+    shape = check(posterior, batch, loss, prior=prior, clip=clip, predict=predict)
     if min(draws, examples) < 1:
         raise Refusal(f"certify got {draws=} and {examples=}: both are counts. Give at least 1.")
-    divergence, deviations = grid_divergence(posterior, prior)
+    divergence, deviations = grid_divergence(posterior, prior, prior_deviation)
     risks = drawn_risks(posterior, batch, loss, key=key, clip=clip, draws=draws, examples=examples, predict=predict)
-    trivial = constant_risk(batch, loss, clip=clip)
+    trivial = constant_risk(batch, loss, clip=clip, shape=shape)
     bound = empirical(
         drawn_risk=float(risks.mean()),
         draws=draws,
         divergence=divergence,
         clip=clip,
-        samples=len(batch.x),
+        samples=len(batch.y),
         confidence=confidence,
-        priors=len(GRID) ** len(deviations),
+        priors=1 if prior_deviation else len(GRID) ** len(deviations),
         trivial=trivial,
     )
     return Certificate(
@@ -96,7 +103,8 @@ def certify(
         trivial=trivial,
         vacuous=bool(bound.vacuous),
         priors=deviations,
-        assumptions=_assumptions(prior, loss, clip),
+        assumptions=_assumptions(prior, loss, clip, prior_deviation),
+        classes=loss.classes(shape, batch.y.shape),
     )
 
 
@@ -112,6 +120,7 @@ def tuned_posterior(
     steps: int = 300,
     deviation: float = 0.01,
     predict: Predict = by_example,
+    prior_deviation: float | None = None,
 ) -> GaussianPosterior:
     """A posterior about a trained model: a deviation for each weight, learned on the bound from `deviation` on.
 
@@ -119,13 +128,21 @@ def tuned_posterior(
     cross entropy takes its place.
     """
     start = GaussianPosterior.around(model, deviation, by_weight=True)
-    check(start, batch, loss, prior=prior, clip=clip)
-    smooth = cross_entropy if loss is error else loss
-    size = len(batch.x)
+    check(start, batch, loss, prior=prior, clip=clip, predict=predict)
+    smooth = surrogate if loss is error else loss
+    size = len(batch.y)
     return fit(
         start,
         Draws(batch, key, min(256, size)),
-        PacBayes(smooth, prior=prior, sample_size=size, clip=clip, confidence=confidence, predict=predict),
+        PacBayes(
+            smooth,
+            prior=prior,
+            sample_size=size,
+            clip=clip,
+            confidence=confidence,
+            predict=predict,
+            prior_deviation=prior_deviation,
+        ),
         until=steps,
         optimizer=adam(0.05, schedule=cosine(steps)),
         every=steps,
@@ -133,29 +150,43 @@ def tuned_posterior(
     ).model
 
 
-def grid_divergence(posterior: GaussianPosterior, prior: PyTree | None) -> tuple[float, dict[str, float]]:
-    r"""$\mathrm{KL}(\rho\|\pi)$ with the best deviation of `GRID` in each group, and these deviations."""
+def grid_divergence(
+    posterior: GaussianPosterior, prior: PyTree | None, prior_deviation: float | None = None
+) -> tuple[float, dict[str, float]]:
+    r"""$\mathrm{KL}(\rho\|\pi)$ with the best deviation of `GRID` in each group, or a given one, and these."""
+    check_deviation(prior_deviation)
     total, chosen = 0.0, {}
     for name, group in moments(posterior.mean, posterior.deviation, prior, exactly=True).items():
+        if prior_deviation is not None:
+            chosen[name] = prior_deviation
+            total += max(0.0, float(nats_of(group, prior_deviation)))
+            continue
         place = 100 * math.log10(math.sqrt(group.square)) + 500  # of the best deviation in the grid
         near = {min(max(round_(place), 0), len(GRID) - 1) for round_ in (math.floor, math.ceil)}
-        nats = {
-            GRID[j]: 0.5 * group.size * (group.square / GRID[j] ** 2 - 1 + 2 * math.log(GRID[j]) - group.log_variance)
-            for j in near
-        }
+        nats = {GRID[j]: nats_of(group, GRID[j]) for j in near}
         chosen[name] = min(nats, key=lambda deviation: nats[deviation])
         total += max(0.0, float(nats[chosen[name]]))
     return total, chosen
 
 
-def constant_risk(batch: Batch, loss: Loss = squared, *, clip: float = 1.0) -> float:
-    """Clipped risk on the sample of the best constant prediction: of the mean, and of quantiles or signs."""
+def constant_risk(
+    batch: Batch, loss: Loss = squared, *, clip: float = 1.0, shape: tuple[int, ...] | None = None
+) -> float:
+    """Clipped risk on the sample of the best constant prediction: of the mean, and of quantiles, signs or classes.
+
+    The shape is that of the predictions, if it is not that of the labels. Of a loss of the user's nothing is known but
+    that it is clipped.
+    """
+    if loss.labels == "any":
+        return clip
+    if shape is not None and loss.by_class(shape, batch.y.shape):
+        return _constant_class_risk(np.asarray(batch.y), loss, clip, shape[-1])
     y = np.asarray(batch.y, np.float64).reshape(len(batch.y), -1)
     mean = y.mean(axis=0)
-    if loss is cross_entropy:
+    if loss is logistic:
         share = np.clip(mean, 1e-9, 1 - 1e-9)
         constants = [np.log(share / (1 - share))]
-    elif loss.binary:
+    elif loss.labels != "numbers":
         constants = [np.ones_like(mean), -np.ones_like(mean)]
     else:
         constants = [mean, *np.quantile(y, np.linspace(0, 1, 21), axis=0)]
@@ -165,6 +196,19 @@ def constant_risk(batch: Batch, loss: Loss = squared, *, clip: float = 1.0) -> f
             for c in constants
         ]
     return float(min(risks))
+
+
+def _constant_class_risk(y: np.ndarray, loss: Loss, clip: float, classes: int) -> float:
+    """Of each frequent class for the error; of the classes' shares, and of equal ones, for the cross entropy."""
+    labels = y.reshape(len(y), -1)
+    counts = labels != IGNORED
+    share = np.bincount(labels[counts], minlength=classes) / counts.sum()
+    if loss is error:
+        each = [(labels != common).astype(float) for common in np.argsort(-share)[:_COMMON]]
+    else:
+        laws = (np.maximum(share, 1e-9), np.full(classes, 1 / classes))
+        each = [-np.log(law)[np.where(counts, labels, 0)] for law in laws]
+    return float(min(np.minimum((of * counts).sum(axis=1) / counts.sum(axis=1), clip).mean() for of in each))
 
 
 def drawn_risks(
@@ -196,41 +240,46 @@ def _drawn_risks(
 ) -> Float[Array, " draws"]:
     def risk(number: Array) -> Array:
         own = jr.fold_in(key, number)
-        index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.x))
-        predictions = predict(posterior.draw(stream(own, "weights")), batch.x[index])
-        each = loss(predictions, batch.y[index]).astype(clip.dtype)
-        return jnp.where(each <= clip, each, clip).mean()  # what is no number counts as the clip
+        index = jr.randint(stream(own, "examples"), (examples,), 0, len(batch.y))
+        x, y = jax.tree.map(lambda part: part[index], (batch.x, batch.y))
+        each = loss(predict(posterior.draw(stream(own, "weights")), x), y).astype(clip.dtype)
+        # What is no number counts as the clip; a loss of the user's below 0 as 0.
+        return jnp.where(each <= clip, jnp.maximum(each, 0), clip).mean()
 
     return jax.lax.map(risk, jnp.arange(draws))
 
 
-def _assumptions(prior: PyTree | None, loss: Loss, clip: float) -> tuple[str, ...]:
+def _assumptions(prior: PyTree | None, loss: Loss, clip: float, prior_deviation: float | None) -> tuple[str, ...]:
     centre = "zero" if prior is None else "those of the given model, which were fixed without the sample"
     return (
         "the examples are independent draws from one law, and the risk is under that law",
-        f"the prior's means are {centre}; its deviations come from a grid that was fixed in advance",
+        f"the prior's means are {centre}; its deviations "
+        + ("come from a grid that was fixed in advance" if prior_deviation is None else "were settled likewise"),
         "weights are drawn anew for every prediction: nothing is said of the network with the mean weights",
         f"the loss is {loss.name}, and a loss above {clip:g} counts as {clip:g}; both were settled without the sample",
         "the draws were made after the posterior was fixed, by a seed that was not chosen for its result",
     )
 
 
-def check(posterior: GaussianPosterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float) -> None:
-    """Refuse what has no certificate."""
+def check(
+    posterior: GaussianPosterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float, predict: Predict
+) -> tuple[int, ...]:
+    """Refuse what has no certificate; the shape of the predictions."""
     if not 0 < clip < math.inf:
         raise Refusal(f"certify got {clip=}: losses are cut off at a positive number. Give one, such as 1.")
-    if len(batch.x) != len(batch.y) or len(batch.x) < 8:
+    sizes = {len(part) for part in jax.tree.leaves(batch.x)}
+    if sizes != {len(batch.y)} or len(batch.y) < 8:
         raise Refusal(
-            f"certify got {len(batch.x)} inputs and {len(batch.y)} labels: the theorem needs at least 8 examples, each "
-            "with its label. Give more, or x and y of one length."
+            f"certify got {', '.join(map(str, sorted(sizes)))} inputs and {len(batch.y)} labels: the theorem needs at "
+            "least 8 examples, each with its label. Give more, or x and y of one length."
         )
-    labels = np.asarray(batch.y)
-    if loss.binary and not np.isin(labels, (0, 1)).all():
-        strange = labels[~np.isin(labels, (0, 1))].reshape(-1)[0]
+    if batch.weight is not None:
         raise Refusal(
-            f"certify got the label {strange} for the {loss.name} loss: classes are 0 and 1. Convert the labels, or "
-            "take the squared loss."
+            "certify got examples with weights: the theorem is about independent examples that count alike. Leave the "
+            "weights out."
         )
+    shape = eqx.filter_eval_shape(predict, posterior.mean, batch.x).shape
+    loss.check(shape, batch.y)
     shapes = [leaf.shape for leaf in jax.tree.leaves(parameters(posterior.mean))]
     others = shapes if prior is None else [leaf.shape for leaf in jax.tree.leaves(parameters(prior))]
     if shapes != others or not shapes:
@@ -245,3 +294,4 @@ def check(posterior: GaussianPosterior, batch: Batch, loss: Loss, *, prior: PyTr
             "certify got weights that are not finite, or deviations that are not positive: training went astray. "
             "Train with a smaller rate, and leave out what diverged."
         )
+    return shape

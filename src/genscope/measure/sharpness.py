@@ -1,20 +1,23 @@
 r"""Sharpness of any model at any data: trace and norm of the Hessian of its loss, and that of the smoothed loss.
 
 Any `eqx.Module` whose weights are floating point arrays; the loss is one of `genscope.train`, a mean over examples (and
-outputs), so that the squared one has no factor 1/2. A group of parameters is one array, named by its path.
+outputs, tokens), so that the squared one has no factor 1/2. A group of parameters is one array, named by its path.
 
 Source: lintilhac2026, Sections 2.2 and 2.3, Appendix A.
 Departures: XTrace is the default where the paper has Hutchinson's estimator: these Hessians have few large eigenvalues.
 Guarantee: `exact` is exact up to rounding, `gauss_newton` exact for the Gauss–Newton matrix, which is the Hessian at
-zero training loss; the others are unbiased estimates with a standard error over probes at the given data. That of
-XTrace and XNysTrace is inflated by the factor by which the plain one was seen to be too small (`_traces.OPTIMISM`).
+zero training loss; `fisher` estimates the same trace from gradients at labels that the model itself draws, whose law
+has the loss as its negative logarithm; the others are unbiased estimates with a standard error over probes at the given
+data. That of XTrace and XNysTrace is inflated by the factor by which the plain one was seen to be too small
+(`_traces.OPTIMISM`).
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
@@ -27,8 +30,10 @@ from genscope.tasks import Batch
 from genscope.train.loss import Loss, squared
 from genscope.train.objective import Predict
 
-METHODS = ("exact", "gauss_newton", "hutchinson", "hutchpp", "xtrace", "xnystrace")
+METHODS = ("exact", "gauss_newton", "fisher", "hutchinson", "hutchpp", "xtrace", "xnystrace")
 PROBES, CHUNK, DEPTH = 32, 1024, 20
+ROWS = 2**26  # numbers in random vectors that are held at a time
+SKETCH = 2**28  # at most, where a method needs all of its vectors at once
 _UNITS = 64  # unit vectors per call of the exact method
 
 
@@ -74,10 +79,11 @@ def hessian_trace(
     r"""$\operatorname{Tr}\nabla^2L(\theta)$ and, for each group g, $\operatorname{Tr}\nabla^2_{gg}L$.
 
     With m `probes` of p parameters, `hutchinson` takes m products, `xtrace` 2m, `hutchpp` 3m, `xnystrace` m (with the
-    Gauss–Newton matrix, and no groups), `exact` p. All groups are served by the same products; with `masked`, each has
-    products of its own, in which the blocks beside the diagonal cannot disturb. From $2m\ge p$ on, the exact method is
-    cheaper, and taken. `predict(model, x)` evaluates a batch, if there is a faster way than one example at a time (that
-    of `BitTransformer` is known).
+    Gauss–Newton matrix, and no groups), `exact` p; `fisher` takes m draws of all labels, with a gradient of every
+    example for each. All groups are served by the same products; with `masked`, each has products of its own, in which
+    the blocks beside the diagonal cannot disturb. From $2m\ge p$ on, the exact method is cheaper, and taken.
+    `predict(model, x)` evaluates a batch, if there is a faster way than one example at a time (that of `BitTransformer`
+    is known).
     """
     if method not in METHODS:
         raise Refusal(f"hessian_trace got {method=}: methods are {', '.join(METHODS)}. Choose one of them.")
@@ -90,6 +96,13 @@ def hessian_trace(
         raise Refusal(
             f"hessian_trace got {probes=} and key={key!r} for method {method}: a standard error takes at least two "
             "random probes. Give more probes and a key, such as jax.random.key(0), or another method."
+        )
+    if method == "fisher":
+        return _spread(curvature, curvature.fisher(stream(key, "labels"), probes), 0, 1.0)
+    if method != "hutchinson" and probes * curvature.size > SKETCH:
+        raise Refusal(
+            f"hessian_trace got {probes=} and {curvature.size} parameters for method {method}, which holds all of its "
+            f"vectors at once: at most {SKETCH} numbers. Take method hutchinson or fisher, or fewer probes."
         )
     if method == "xnystrace":
         return _nystrom(curvature, key, probes)
@@ -153,10 +166,12 @@ def smoothed_sharpness(
             "a standard error. Correct the one that is not."
         )
     curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
-    rows = curvature.draw(stream(key, "noise"), pairs)
     here = curvature.losses(np.zeros((1, curvature.size)))
-    there, back = curvature.losses(rows, sigma), curvature.losses(rows, -sigma)
-    return Estimate.of((there + back - 2 * here) / sigma**2)
+    found = []
+    for rows in _drawn(curvature, stream(key, "noise"), pairs):
+        there, back = curvature.losses(rows, sigma), curvature.losses(rows, -sigma)
+        found.append((there + back - 2 * here) / sigma**2)
+    return Estimate.of(np.concatenate(found))
 
 
 def mean_loss(
@@ -180,12 +195,23 @@ def _estimated(curvature: Curvature, method: str, key: Array, probes: int, mask:
         return mask * curvature.products(mask * vectors)
 
     if method == "hutchinson":
-        return _traces.hutchinson(products, curvature.draw(stream(key, "probes"), probes, signs=True), starts), probes
+        rows = _drawn(curvature, stream(key, "probes"), probes, signs=True)
+        return np.concatenate([_traces.hutchinson(products, part, starts) for part in rows]), probes
     normal = curvature.draw(stream(key, "probes"), probes)
     if method == "xtrace":
         return _traces.xtrace(products, normal, starts), 2 * probes
     signs = curvature.draw(stream(key, "complement"), probes, signs=True)
     return _traces.hutchpp(products, normal, signs, starts), 3 * probes
+
+
+def _drawn(curvature: Curvature, key: Array, number: int, *, signs: bool = False) -> Iterator[np.ndarray]:
+    """Random rows, all at once unless there are too many numbers in them."""
+    together = max(1, ROWS // curvature.size)
+    if together >= number:
+        yield curvature.draw(key, number, signs=signs)
+        return
+    for first in range(0, number, together):
+        yield curvature.draw(jr.fold_in(key, first), min(together, number - first), signs=signs)
 
 
 def _masked(curvature: Curvature, method: str, key: Array, probes: int) -> Trace:

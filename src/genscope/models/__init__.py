@@ -9,6 +9,10 @@ from genscope.models import lintilhac2026 as lintilhac2026
 from genscope.models import mousavi2025 as mousavi2025
 from genscope.models import parity_chain as parity_chain
 from genscope.models import scalar_attention as scalar_attention
+from genscope.models import torch_module as torch_module
+from genscope.models._batch import called as called
 from genscope.models._batch import outputs as outputs
 from genscope.models.bit_classifier import BitClassifier as BitClassifier
 from genscope.models.bit_transformer import BitTransformer as BitTransformer
+from genscope.models.torch_module import TorchModel as TorchModel
+from genscope.models.torch_module import from_torch as from_torch

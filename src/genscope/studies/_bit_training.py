@@ -22,7 +22,7 @@ from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
-from genscope.train import Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, cross_entropy, fit
+from genscope.train import Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
 from genscope.train.padding import example_weights, padded_size
 
 
@@ -119,7 +119,7 @@ def train(
     fitted = fit(
         initial_model(init_key, task.context_length, chosen.initialisation),
         Whole(_padded(drawn.batch, _capacity(sample_size, task.context_length))),
-        Risk(cross_entropy, outputs_of_indicators),
+        Risk(logistic, outputs_of_indicators),
         until=(chosen.steps, lambda progress: stop(progress, drawn, validation), Floor(floor)),
         optimizer=chosen.optimizer,
     )

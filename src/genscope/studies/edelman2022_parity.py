@@ -20,7 +20,7 @@ from genscope.models.bit_classifier import MINGPT, BitClassifier
 from genscope.random import stream
 from genscope.studies._bit_training import initial_model, predict_bits
 from genscope.tasks import SparseParity
-from genscope.train import Fresh, Risk, adam, correct, cross_entropy, fit
+from genscope.train import Fresh, Risk, adam, correct, fit, logistic
 
 BATCH, EVERY = 512, 25
 SETTLED = 0.02  # loss below which a run may end
@@ -38,7 +38,7 @@ def trial(key: Key[Array, ""], *, context_length: int, rate: float, budget: int)
     run = fit(
         initial_model(stream(key, "init"), context_length, MINGPT),
         Fresh(task, stream(key, "data"), BATCH),
-        Risk(cross_entropy, predict_bits, also=(correct,)),
+        Risk(logistic, predict_bits, also=(correct,)),
         until=(budget, lambda progress: progress.loss < SETTLED and everywhere(progress.model) == 1),
         optimizer=adam(rate),
         every=EVERY,

@@ -8,13 +8,17 @@ from typing import final
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key, Shaped
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree, Shaped
 
 
 class Batch(eqx.Module):
-    """Examples: inputs and their labels, row by row; weights, if some count less than others (0 for padding)."""
+    """Examples: inputs and their labels, row by row; weights, if some count less than others (0 for padding).
 
-    x: Shaped[Array, "size ..."]
+    Several inputs are a dictionary of arrays, which models take by name.
+    """
+
+    x: PyTree[Shaped[Array | np.ndarray, "size ..."]]
     y: Shaped[Array, "size ..."]
     weight: Float[Array, " size"] | None = None
 

@@ -1,10 +1,14 @@
 from genscope.train.fit import Fit as Fit
 from genscope.train.fit import compilations as compilations
 from genscope.train.fit import fit as fit
+from genscope.train.loss import IGNORED as IGNORED
 from genscope.train.loss import Loss as Loss
 from genscope.train.loss import correct as correct
 from genscope.train.loss import cross_entropy as cross_entropy
 from genscope.train.loss import error as error
+from genscope.train.loss import logistic as logistic
+from genscope.train.loss import masked as masked
+from genscope.train.loss import own_loss as own_loss
 from genscope.train.loss import squared as squared
 from genscope.train.objective import AbstractObjective as AbstractObjective
 from genscope.train.objective import PacBayes as PacBayes

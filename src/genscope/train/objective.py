@@ -20,21 +20,24 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key, PyTree
 
+from genscope.models import called
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train.loss import Loss, squared, weighted_mean
+from genscope.train.loss import Loss, own_loss, squared, weighted_mean
 from genscope.train.optimizers import number
-from genscope.train.posterior import GaussianPosterior, drawn, least_divergence
+from genscope.train.posterior import GaussianPosterior, check_deviation, drawn, least_divergence
 
-Predict = Callable[[Any, Array], Array]  # of a model and a batch of inputs
+Predict = Callable[[Any, Any], Array]  # of a model and a batch of inputs
 Value = tuple[Float[Array, ""], dict[str, Float[Array, ""]]]  # what is descended, and what is recorded beside it
 CHUNK = 512
 
 
-def by_example(model: Any, x: Array) -> Array:
-    """Outputs of a model that takes one example: the default `predict`."""
-    return jax.vmap(model)(x)
+def by_example(model: Any, x: Any) -> Array:
+    """Outputs of a model that takes one example, several inputs by name: the default `predict`."""
+    if getattr(model, "takes_batches", False):  # a module of PyTorch does
+        return called(model.outputs, x)
+    return jax.vmap(lambda example: called(model, example))(x)
 
 
 class AbstractObjective(eqx.Module):
@@ -68,10 +71,10 @@ class Risk(AbstractObjective):
 
 
 def as_objective(given: Any) -> AbstractObjective:
-    """An objective as it is, a loss as its mean; a function of outputs and labels is a loss."""
+    """An objective as it is, a loss as its mean; a function of output and label of one example is a loss."""
     if isinstance(given, AbstractObjective):
         return given
-    return Risk(given if isinstance(given, Loss) else Loss(getattr(given, "__name__", "given"), given))
+    return Risk(given if isinstance(given, Loss) else own_loss(given))
 
 
 class WeightNoise(AbstractObjective):
@@ -106,8 +109,10 @@ class PacBayes(AbstractObjective):
     clip: Array = eqx.field(converter=number, default=1.0, kw_only=True)
     confidence: float = 0.95
     predict: Predict = by_example
+    prior_deviation: float | None = None  # of all weights, if it was settled without the sample
 
     def __check_init__(self):
+        check_deviation(self.prior_deviation)
         if not (self.clip > 0 and 0 < self.confidence < 1 and self.sample_size > 0):
             raise Refusal(
                 f"PacBayes got clip={self.clip}, confidence={self.confidence}, sample_size={self.sample_size}: clip "
@@ -124,7 +129,7 @@ class PacBayes(AbstractObjective):
         sampled = drawn(mean, deviation, stream(_given(key), "weights"))
         risk, recorded = Risk(self.loss, self.predict)(sampled, batch, None)
         tail = math.log(2 * math.sqrt(self.sample_size)) - math.log1p(-self.confidence)
-        psi = (least_divergence(mean, deviation, self.prior) + tail) / self.sample_size
+        psi = (least_divergence(mean, deviation, self.prior, self.prior_deviation) + tail) / self.sample_size
         return risk + jnp.sqrt(2 * self.clip * risk * psi) + 2 * self.clip * psi, recorded
 
 

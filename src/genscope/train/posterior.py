@@ -9,6 +9,7 @@ Departures: deviations by group or by weight, and a prior with its own.
 Guarantee: exact up to rounding.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -66,6 +67,15 @@ def drawn(mean: PyTree, deviation: PyTree, key: Key[Array, ""]) -> PyTree:
     return eqx.combine(jax.tree.map(lambda w, s, n: w + s * n, weights, deviation, noise), rest)
 
 
+def check_deviation(deviation: float | None) -> None:
+    """Refuse a deviation of the prior that is none."""
+    if deviation is not None and not 0 < deviation < math.inf:
+        raise Refusal(
+            f"got {deviation} for the deviation of the prior's weights: it is a positive number, settled without the "
+            "sample. Give one, or none, to pay for the best."
+        )
+
+
 class Moments(NamedTuple):
     """Of one group: its number of weights, the mean of σ² + (θ − θ₀)², and the mean of log σ²."""
 
@@ -93,7 +103,17 @@ def moments(mean: PyTree, deviation: PyTree, prior: PyTree | None, *, exactly: b
     return found
 
 
-def least_divergence(mean: PyTree, deviation: PyTree, prior: PyTree | None) -> Array:
-    r"""$\mathrm{KL}(\rho\|\pi)$ for the best deviations of the prior; differentiable."""
+def divergence(group: Moments, deviation: Any) -> Any:
+    r"""The part of a group in $\mathrm{KL}(\rho\|\pi)$, for a given deviation of the prior."""
+    logarithm = 2 * math.log(deviation)
+    return 0.5 * group.size * (group.square / deviation**2 - 1 + logarithm - group.log_variance)
+
+
+def least_divergence(
+    mean: PyTree, deviation: PyTree, prior: PyTree | None, prior_deviation: float | None = None
+) -> Array:
+    r"""$\mathrm{KL}(\rho\|\pi)$ for the best deviations of the prior, or for a given one; differentiable."""
     groups = moments(mean, deviation, prior).values()
+    if prior_deviation is not None:
+        return sum((divergence(each, prior_deviation) for each in groups), jnp.zeros(()))
     return sum((0.5 * g.size * (jnp.log(g.square) - g.log_variance) for g in groups), jnp.zeros(()))

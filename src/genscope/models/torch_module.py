@@ -1,0 +1,228 @@
+"""A module of PyTorch as a model of genscope: its arithmetic in JAX, its weights as a tree of arrays.
+
+Source: torchax, which runs a module's own `forward` on JAX arrays; nothing else here knows it.
+Departures: evaluation mode always (no dropout, stored statistics of batch normalisation), on a copy, so that the
+given module stays as it is. What is not trained (`requires_grad` is False, and buffers) is no weight: it travels as
+its bits, because all of genscope takes floating point arrays for weights. Tied weights are one weight.
+Guarantee: `TorchModel.check` compares with PyTorch itself at given inputs, to single precision, and refuses a module
+whose outputs are not determined by its inputs; the commands call it before they measure.
+"""
+
+import contextlib
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Shaped
+
+from genscope.extras import need
+from genscope.precision import float64
+from genscope.refusal import Refusal
+
+_INSIDE = "inside."  # before the names of a module that is wrapped
+_AGREE = 1e-3  # of the largest output: single precision through a hundred layers stays below
+_BITS = {np.dtype(np.float32): jnp.uint32, np.dtype(np.float64): jnp.uint64}
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class TorchModel:
+    """A module with its weights, by the names that PyTorch gives them; made by `from_torch`.
+
+    It takes inputs by position or by name, one example or, by `outputs`, a batch of them.
+    """
+
+    takes_batches = True  # as modules do, and faster so
+
+    def __init__(self, program: "_Program", weights: Mapping[str, Any], fixed: Mapping[str, Any]):
+        """Of a program and its arrays."""
+        self.program, self.weights, self.fixed = program, dict(weights), dict(fixed)
+
+    def outputs(self, *inputs: Any, **named: Any) -> Float[Array, "size ..."]:
+        """Outputs of a batch."""
+        return self.program(self.weights, self.fixed, inputs, named)
+
+    def __call__(self, *inputs: Any, **named: Any) -> Float[Array, "..."]:
+        """The output of one example."""
+        alone = jax.tree.map(lambda part: jnp.asarray(part)[None], (inputs, named))
+        return self.outputs(*alone[0], **alone[1])[0]
+
+    def check(self, x: Shaped[np.ndarray, "size ..."] | Mapping[str, Shaped[np.ndarray, "size ..."]]) -> None:
+        """Refuse a module that PyTorch itself cannot run on this batch, or that is not the same in JAX."""
+        inputs, named = ((), x) if isinstance(x, Mapping) else ((x,), {})
+        first, second = self.program.eager(inputs, named), self.program.eager(inputs, named)
+        if not np.array_equal(first, second, equal_nan=True):
+            raise Refusal(
+                f"{self.program.name} returned {_at(first, second)} and then {_at(second, first)} for the same input, "
+                "in evaluation mode: curvature and certificates are of a function. Take what is random out of forward, "
+                "or make it an input."
+            )
+        with float64() if self.program.number is np.float64 else contextlib.nullcontext():
+            found = np.asarray(self.outputs(*inputs, **named))
+        scale = max(float(np.abs(first).max(initial=0)), 1e-6)
+        if found.shape != first.shape or not np.abs(found - first).max(initial=0) <= _AGREE * scale:
+            raise Refusal(
+                f"{self.program.name} returns {_at(first, found)} in PyTorch and {_at(found, first)} in JAX for the "
+                "same input: torchax does not know some part of it. Write that part with other operations, and report "
+                "it."
+            )
+
+    def tree_flatten_with_keys(self) -> Any:
+        """Weights first, each under its name."""
+        named = [*self.weights.items(), *self.fixed.items()]
+        keys = [(jax.tree_util.DictKey(name), value) for name, value in named]
+        return keys, (self.program, tuple(self.weights), tuple(self.fixed))
+
+    @classmethod
+    def tree_unflatten(cls, structure: Any, leaves: Any) -> "TorchModel":
+        """The model with these arrays."""
+        program, weights, fixed = structure
+        leaves = list(leaves)
+        return cls(
+            program,
+            dict(zip(weights, leaves[: len(weights)], strict=True)),
+            dict(zip(fixed, leaves[len(weights) :], strict=True)),
+        )
+
+
+def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
+    """A `torch.nn.Module` as a model; `output` picks one of several outputs, by its name or place.
+
+    Without it, the one called `logits` is taken. Weights are the parameters that require a gradient.
+    """
+    need("torch", given=f"got a {type(module).__name__} for PyTorch")
+    import torch  # pyright: ignore[reportMissingImports]  # an extra
+    import torchax  # pyright: ignore[reportMissingImports]  # an extra
+
+    if not isinstance(module, torch.nn.Module):
+        raise Refusal(
+            f"from_torch got a {type(module).__name__}: it takes a torch.nn.Module. Give the module itself, made and "
+            "with its weights loaded."
+        )
+    _check(module, torch)
+    picked = _picked(copy.deepcopy(module), output, torch).eval()
+    double = any(each.dtype == torch.float64 for each in picked.parameters())
+    with float64() if double else contextlib.nullcontext():
+        states, function = torchax.extract_jax(picked)
+        trained = {name for name, each in picked.named_parameters(remove_duplicate=False) if each.requires_grad}
+        fixed = {name: value for name, value in states.items() if name not in trained}
+        kinds = {name: np.dtype(value.dtype) for name, value in fixed.items() if np.dtype(value.dtype) in _BITS}
+        for name, kind in kinds.items():
+            fixed[name] = jax.lax.bitcast_convert_type(fixed[name], _BITS[kind])
+    weights = {name.removeprefix(_INSIDE): states[name] for name in states if name in trained}
+    program = _Program(type(module).__name__, picked, function, kinds, np.float64 if double else np.float32)
+    return TorchModel(program, weights, fixed)
+
+
+def _check(module: Any, torch: Any) -> None:
+    """Refuse what has no derivatives here."""
+    name, weights = type(module).__name__, dict(module.named_parameters())
+    if not any(each.requires_grad for each in weights.values()):
+        raise Refusal(
+            f"from_torch got a {name} with {len(weights)} parameters, none of which requires a gradient: these are the "
+            "weights that are measured. Call requires_grad_(True) on some of them."
+        )
+    for path, each in {**weights, **dict(module.named_buffers())}.items():
+        if each.device.type != "cpu":
+            raise Refusal(
+                f"from_torch got a {name} whose {path} is on the device {each.device}: weights are read from memory. "
+                "Move the module with module.to('cpu')."
+            )
+        if each.is_floating_point() and each.dtype not in (torch.float32, torch.float64):
+            raise Refusal(
+                f"from_torch got a {name} whose {path} is of type {each.dtype}: second derivatives need single "
+                "precision at least. Convert the module with module.float()."
+            )
+        if each.is_floating_point() and path in weights and not bool(torch.isfinite(each).all()):
+            raise Refusal(
+                f"from_torch got a {name} whose {path} holds numbers that are not finite: training went astray, or "
+                "weights were not loaded. Give a module with finite weights."
+            )
+
+
+def _picked(module: Any, output: str | int | None, torch: Any) -> Any:
+    """The module with one tensor for its output."""
+
+    class Picked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inside = module
+
+        def forward(self, *inputs: Any, **named: Any) -> Any:
+            return _pick(self.inside(*inputs, **named), output, type(module).__name__, torch)
+
+    return Picked()
+
+
+def _pick(found: Any, output: str | int | None, name: str, torch: Any) -> Any:
+    if output is None and isinstance(found, torch.Tensor):
+        return found
+    names = list(found) if isinstance(found, Mapping) else [str(each) for each in getattr(found, "_fields", ())]
+    wanted = "logits" if output is None and "logits" in names else output
+    places = tuple(found.values()) if isinstance(found, Mapping) else found
+    several = isinstance(places, tuple | list)
+    if isinstance(wanted, str) and wanted in names:
+        chosen = places[names.index(wanted)]  # pyright: ignore[reportIndexIssue]
+    elif isinstance(wanted, int) and several and -len(places) <= wanted < len(places):
+        chosen = places[wanted]
+    else:
+        chosen = None
+    if not isinstance(chosen, torch.Tensor):
+        what = f"a {type(found).__name__}" + (f" of {len(places)} outputs" if several else "")
+        known = f", {', '.join(names)}" if names else ""
+        raise Refusal(
+            f"{name} returns {what}{known}, and {'none is chosen' if output is None else f'output {output!r} is asked'}"
+            ": a model has one tensor of outputs. Choose it by its name or place, as in genscope.from_torch(module, "
+            f"output={repr(names[0]) if names else 0})."
+        )
+    return chosen
+
+
+class _Program:
+    """A module without its weights, as a function of them; equal to itself alone."""
+
+    def __init__(self, name: str, picked: Any, function: Any, kinds: Mapping[str, np.dtype], number: Any):
+        self.name, self._picked, self._function, self._kinds, self.number = name, picked, function, kinds, number
+
+    def __call__(self, weights: Mapping[str, Any], fixed: Mapping[str, Any], inputs: Any, named: Any) -> Array:
+        """Outputs of a batch, in JAX."""
+        states = {_INSIDE + name: value for name, value in weights.items()}
+        for name, value in fixed.items():
+            kind = self._kinds.get(name)
+            states[name] = value if kind is None else jax.lax.bitcast_convert_type(value, kind)
+        arrays = jax.tree.map(jnp.asarray, (inputs, dict(named)))
+        # PyTorch promotes types and ranks, whatever JAX is told to do.
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            return self._function(states, *arrays)
+
+    def eager(self, inputs: Any, named: Any) -> np.ndarray:
+        """Outputs of a batch, in PyTorch."""
+        import torch  # pyright: ignore[reportMissingImports]  # an extra
+
+        def tensor(part: Any) -> Any:
+            array = np.asarray(part)
+            return torch.tensor(array.astype(self.number) if array.dtype.kind == "f" else array)
+
+        given = jax.tree.map(tensor, (inputs, dict(named)))
+        try:
+            with torch.no_grad():
+                return self._picked(*given[0], **given[1]).numpy()
+        except Refusal:
+            raise
+        except Exception as error:  # whatever the module makes of an input that it is not made for
+            shapes = ", ".join(f"{tuple(part.shape[1:])} and type {part.dtype}" for part in jax.tree.leaves(given))
+            reason = next(iter(str(error).splitlines()), "")
+            raise Refusal(
+                f"{self.name} refuses inputs of shape {shapes} ({type(error).__name__}: {reason}): each row is one "
+                "input of the module, and several inputs have the names of its arguments. Give them in the shape and "
+                "type that it takes."
+            ) from error
+
+
+def _at(found: np.ndarray, other: np.ndarray) -> str:
+    """The number in which two arrays differ most, or their shape."""
+    if found.shape != other.shape:
+        return f"shape {found.shape}"
+    return f"{found.reshape(-1)[np.argmax(np.abs(found - other))]:.6g}"

@@ -1,0 +1,116 @@
+"""The commands with modules of PyTorch, as a user types them."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.cli.program import invoke
+
+MODULES = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, scale=4.0):
+        super().__init__()
+        self.linear, self.drop = nn.Linear(4, 3), nn.Dropout(0.9)
+        with torch.no_grad():
+            self.linear.weight.copy_(scale * torch.eye(3, 4))
+            self.linear.bias.zero_()
+    def forward(self, x):
+        return self.drop(self.linear(x))
+
+class Noisy(Net):
+    def forward(self, x):
+        return self.linear(x) + torch.randn(3)
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words, self.out = nn.Embedding(9, 4), nn.Linear(4, 3)
+    def forward(self, input_ids, attention_mask):
+        mask = attention_mask[:, :, None]
+        return self.out((self.words(input_ids) * mask).sum(1) / mask.sum(1))
+
+class Bits(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([1.0, 0.0, 0.0, 2.0]))
+    def forward(self, x):
+        return x.float() @ self.weight
+
+net = Net()
+def initial(): return Net(3.5)
+def half(): return Net().half()
+def double(): return Net().double()
+"""
+X = np.random.default_rng(0).normal(size=(2000, 4))
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text(MODULES)
+    np.savez("d.npz", x=X, y=X[:, :3].argmax(axis=1))
+
+
+def call(*words, status=0):
+    result = invoke(*words)
+    assert result.exit_code == status, result.output
+    return json.loads(result.stdout) if "--json" in words else result.output
+
+
+@pytest.mark.parametrize("name", ["net", "Net"])
+def test_sharpness(name):
+    facts = call("sharpness", f"m.py:{name}", "--data", "d.npz", "--loss", "cross-entropy", "--by", "group", "--json")
+    chance = np.exp(4 * X[:, :3])
+    chance /= chance.sum(axis=1, keepdims=True)
+    spread = 1 - np.sum(chance**2, axis=1)
+    assert facts["groups"]["linear.bias"]["mean"] == pytest.approx(spread.mean(), rel=1e-4)
+    assert facts["groups"]["linear.weight"]["mean"] == pytest.approx((spread * np.sum(X**2, axis=1)).mean(), rel=1e-4)
+
+
+def test_certify():
+    words = ("--data", "d.npz", "--prior", "m.py:initial", "--loss", "error", "--draws", "100", "--steps", "50")
+    facts = call("certify", "m.py:net", *words, "--json")
+    assert facts["classes"] == 3
+    assert facts["certificate"] < 0.2 < facts["trivial"]
+    assert facts["vacuous"] is False
+
+
+def test_named_inputs_stay_integers():
+    random = np.random.default_rng(1)
+    ids, mask = random.integers(0, 9, (20, 5)), np.ones((20, 5), np.int64)
+    np.savez("t.npz", input_ids=ids, attention_mask=mask, y=random.integers(0, 3, 20))
+    facts = call("sharpness", "m.py:Words", "--data", "t.npz", "--loss", "cross-entropy", "--method", "exact", "--json")
+    assert (facts["parameters"], facts["examples"]) == (9 * 4 + 15, 20)
+    assert np.isfinite(facts["trace"]["mean"])
+
+
+def test_probe():
+    facts = call("probe", "m.py:Bits", "--bits", "4", "--json")
+    assert (facts["relevant"], facts["degree"]) == ([0, 3], 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (("m.py:Noisy",), "Take what is random out of forward"),
+        (("m.py:half",), "module.float()"),
+        (("m.py:Words",), "have the names of its arguments"),
+        (("m.py:net", "--loss", "squared"), "For 3 classes take the cross-entropy loss"),
+    ],
+)
+def test_modules_that_are_refused(words, advice):
+    loss = () if "--loss" in words else ("--loss", "cross-entropy")
+    assert advice in " ".join(call("sharpness", *words, "--data", "d.npz", *loss, status=2).split())
+
+
+def test_certificates_are_drawn_in_single_precision():
+    assert "module.float()" in call("certify", "m.py:double", "--data", "d.npz", "--loss", "error", status=2)
+    facts = call(
+        "sharpness", "m.py:double", "--data", "d.npz", "--loss", "cross-entropy", "--method", "exact", "--json"
+    )
+    assert facts["parameters"] == 15
