@@ -112,19 +112,24 @@ def check(target: Target, data: bytes) -> bool:
 def fuzz(target: Target, *, inputs: int, seed: int) -> Tally:
     """Try so many inputs."""
     draw = random.Random(seed)
-    pool, seen, refused = list(target.seeds), set(), 0
+    pool, taken, seen, refused = list(target.seeds), list(target.seeds), set(), 0
     before = sys.gettrace()
     for number in range(inputs):
-        data = pool[number] if number < len(target.seeds) else _changed(draw, pool, target)
+        # What is near to an input that is taken gets further than what is near to one that is refused.
+        first = number < len(target.seeds)
+        data = target.seeds[number] if first else _changed(draw, draw.choice([pool, taken, taken]), target)
         trace = _Trace()
         sys.settrace(trace)
         try:
-            refused += not check(target, data)
+            accepted = check(target, data)
         finally:
             sys.settrace(before)
+        refused += not accepted
         if not trace.found <= seen:
             seen |= trace.found
             pool.append(data)
+            if accepted:
+                taken.append(data)
     return Tally(inputs, refused, len(seen), len(pool))
 
 
