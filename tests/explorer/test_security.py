@@ -13,7 +13,7 @@ import pytest
 from genscope.explorer import app
 from genscope.explorer import server as server_module
 from genscope.explorer.room import Room
-from tests.explorer.visiting import cookie_of, entered, running
+from tests.explorer.visiting import alone, cookie_of, entered, running
 
 ASK = {"expression": "x0 & x1"}
 
@@ -34,7 +34,7 @@ def raw(server, data, *, patience=20):
 
 class TestTheToken:
     def test_becomes_a_cookie_that_scripts_and_other_ports_do_not_get(self, server):
-        answer = httpx.get(server.address + "&expression=x0", headers={"sec-fetch-site": "none"})
+        answer = alone("GET", server.address + "&expression=x0", headers={"sec-fetch-site": "none"})
         assert answer.status_code == 303
         root, _, rest = answer.headers["location"].rpartition("/")
         assert re.fullmatch(r"/[\w-]{24}", root)
@@ -45,7 +45,7 @@ class TestTheToken:
         assert root not in server.address
 
     def test_gives_every_browser_a_value_of_its_own(self, server):
-        first, second = (httpx.get(server.address).headers["set-cookie"] for _ in range(2))
+        first, second = (alone("GET", server.address).headers["set-cookie"] for _ in range(2))
         assert first.partition(";")[0] != second.partition(";")[0]
         assert first.partition(";")[2] == second.partition(";")[2]
 
@@ -54,24 +54,24 @@ class TestTheToken:
         base = server.address.partition("/?")[0]
         for path in ("/", "/function", "/studies", "/files/construction/model.safetensors", "/nothing"):
             for place in (base, root):  # the private path alone opens nothing
-                answer = httpx.get(place + path)
+                answer = alone("GET", place + path)
                 assert answer.status_code == 403, path
                 assert "Open the address that genscope serve printed" in answer.text
                 assert client.base_url.path.strip("/") not in answer.text
                 assert "set-cookie" not in answer.headers
-        assert httpx.post(f"{root}/api/function/analyse", json=ASK).status_code == 403
+        assert alone("POST", f"{root}/api/function/analyse", json=ASK).status_code == 403
         cookie = {"cookie": cookie_of(client)}
-        assert httpx.post(f"{base}/api/function/analyse", json=ASK, headers=cookie).status_code == 403
-        assert httpx.post(f"{root}/api/function/analyse", json=ASK, headers=cookie).status_code == 200
+        assert alone("POST", f"{base}/api/function/analyse", json=ASK, headers=cookie).status_code == 403
+        assert alone("POST", f"{root}/api/function/analyse", json=ASK, headers=cookie).status_code == 200
 
     def test_is_no_cookie_and_a_cookie_no_token(self, server, client):
         token, value = server.address.partition("token=")[2], cookie_of(client).partition("=")[2]
-        assert httpx.get(f"{client.base_url}function", headers={"cookie": f"genscope={token}"}).status_code == 403
-        assert httpx.get(f"{client.base_url}function", params={"token": value}).status_code == 403
+        assert alone("GET", f"{client.base_url}function", headers={"cookie": f"genscope={token}"}).status_code == 403
+        assert alone("GET", f"{client.base_url}function", params={"token": value}).status_code == 403
 
     @pytest.mark.parametrize("token", ["", "wrong", "é", "%00", "x" * 5000])
     def test_that_is_wrong_opens_nothing(self, server, token):
-        answer = httpx.get(server.address.partition("?")[0], params={"token": token})
+        answer = alone("GET", server.address.partition("?")[0], params={"token": token})
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
 
@@ -80,12 +80,12 @@ class TestTheToken:
         token = server.address.partition("token=")[2]
         base = server.address.partition("/?")[0]
         for path, place in (("//evil.example/", "evil.example/"), ("/%5Cevil.example", "%5Cevil.example")):
-            assert httpx.get(f"{base}{path}?token={token}").headers["location"] == root + place
+            assert alone("GET", f"{base}{path}?token={token}").headers["location"] == root + place
 
     def test_of_a_link_on_another_page_leads_on_by_a_page_of_ours(self, server, client):
         link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
         base, _, query = server.address.partition("?")
-        answer = httpx.get(f'{base}a"b?{query}&expression=x0%22%3E', headers=link)
+        answer = alone("GET", f'{base}a"b?{query}&expression=x0%22%3E', headers=link)
         assert answer.status_code == 200
         assert f'content="0; url={client.base_url.path}a%22b?expression=x0%22%3E"' in answer.text
         assert "token" not in answer.text
@@ -94,7 +94,7 @@ class TestTheToken:
 def test_a_cookie_of_the_same_name_locks_nobody_out(client):
     for cookie in (f"genscope=tossed; {cookie_of(client)}", f"{cookie_of(client)}; genscope=", "genscope; =; a=b"):
         expected = 200 if cookie_of(client) in cookie else 403
-        assert httpx.get(f"{client.base_url}function", headers={"cookie": cookie}).status_code == expected
+        assert alone("GET", f"{client.base_url}function", headers={"cookie": cookie}).status_code == expected
 
 
 def test_answers_to_who_is_inside_begin_their_time_again(client):

@@ -34,6 +34,11 @@ def entered(server):
         yield client
 
 
+def alone(method, address, **options):
+    """A request without a cookie, as patient as the client that has entered: a busy machine is not a failure."""
+    return httpx.request(method, address, timeout=60, verify=False, **options)
+
+
 def cookie_of(client):
     """The cookie that a client has, as a header holds it."""
     return "; ".join(f"{name}={value}" for name, value in client.cookies.items())
