@@ -25,6 +25,7 @@ from genscope.cli import (
     checkpoint,
     construct,
     export,
+    learn,
     probe,
     report,
     reproduce,
@@ -40,6 +41,7 @@ from genscope.cli._modes import with_modes
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "list": list_.list_,
+    "learn": learn.learn,
     "run": run.run,
     "reproduce": reproduce.reproduce,
     "construct": construct.construct,

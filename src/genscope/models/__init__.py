@@ -11,4 +11,7 @@ from genscope.models import parity_chain as parity_chain
 from genscope.models import scalar_attention as scalar_attention
 from genscope.models._batch import outputs as outputs
 from genscope.models.bit_classifier import BitClassifier as BitClassifier
+from genscope.models.bit_encoder import BitEncoder as BitEncoder
+from genscope.models.bit_perceptron import BitPerceptron as BitPerceptron
+from genscope.models.bit_recurrent import BitRecurrent as BitRecurrent
 from genscope.models.bit_transformer import BitTransformer as BitTransformer

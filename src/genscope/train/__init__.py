@@ -6,6 +6,7 @@ from genscope.train.loss import correct as correct
 from genscope.train.loss import cross_entropy as cross_entropy
 from genscope.train.loss import error as error
 from genscope.train.loss import squared as squared
+from genscope.train.minibatch import Minibatch as Minibatch
 from genscope.train.objective import AbstractObjective as AbstractObjective
 from genscope.train.objective import PacBayes as PacBayes
 from genscope.train.objective import Risk as Risk

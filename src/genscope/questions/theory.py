@@ -1,0 +1,233 @@
+r"""What theory says of a question: numbers of samples that no learner can do without, that an ideal one needs, and that
+bounds for networks imply.
+
+Source: edelman2022, Sections 4 and 5 (covering bound of a head with the norms of the construction; hypotheses counted);
+anthony1999, Theorem 10.1 (margins); lintilhac2026, Theorem 2 (norm and sharpness of the Fourier construction).
+Departures: upper bounds are asked for an error of at most `TARGET`; a classifier by a real function errs at most four
+times its squared error.
+Guarantee: each row says whether its constants are proved. The covering bound speaks of all heads with norms at most
+those of the construction under its read-out, the bound by norm and sharpness of networks that the Fourier construction
+dominates (of uniform bits, and without the remainder beyond the second order): both are about existence, not training.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from genscope import bounds, constructions
+from genscope.constructions import SparseFunction
+from genscope.fourier import influences, signs
+from genscope.fourier.spectrum import degree, from_table, sparsity
+from genscope.fourier.walsh import WalshFunction
+from genscope.questions.networks import IDEAL
+from genscope.questions.question import Question
+from genscope.questions.trial import network_of
+from genscope.refusal import Refusal
+
+TARGET = 0.1  # error that upper bounds are asked for
+GUESSING = 0.5  # error of whoever knows nothing of balanced labels
+CONFIDENCE = 0.95
+_MOST_PERMUTATIONS = 50_000
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A number of samples that theory names, for one context length.
+
+    `explicit`: its constants are proved; otherwise it is an order or an estimate. `vacuous`: at the sample sizes that
+    were measured it says nothing that is not known without it; None where nothing was measured.
+    """
+
+    name: str
+    context_length: int
+    sample_size: float | None
+    explicit: bool
+    vacuous: bool | None
+    says: str
+    source: str
+    lower: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def function_facts(question: Question) -> dict[str, Any]:
+    """Degree, sparsity, support and influence of the function."""
+    if question.expression is None:
+        return {"degree": None, "sparsity": None, "support": None, "influence": None}
+    _, table = question.expression.reduced
+    return {
+        "degree": degree(table),
+        "sparsity": sparsity(table),
+        "support": len(table).bit_length() - 1,
+        "influence": math.fsum(influences(signs(table, np.float64))),
+    }
+
+
+def placements(question: Question, context_length: int) -> int:
+    """How many different functions the placements of an expression are, or, beyond 8 bits, a number not above that."""
+    if question.expression is None or question.fixed_support:
+        return 1
+    _, table = question.expression.reduced
+    size = len(table).bit_length() - 1
+    return math.perm(context_length, size) // symmetries(table)
+
+
+def symmetries(table: np.ndarray) -> int:
+    """Permutations of the variables that leave a truth table as it is; where they are too many to try, no fewer."""
+    size = len(table).bit_length() - 1
+    cube = table.reshape((2,) * size)  # axis -1-j belongs to variable j
+    weight = [
+        (int((cube.take(1, axis)).sum()), int((cube.take(0, axis) != cube.take(1, axis)).sum())) for axis in range(size)
+    ]
+    groups = [[axis for axis in range(size) if weight[axis] == kind] for kind in sorted(set(weight))]
+    most = math.prod(math.factorial(len(group)) for group in groups)
+    if all(_is_symmetric(cube, pair) for group in groups for pair in itertools.pairwise(group)):
+        return most
+    if most > _MOST_PERMUTATIONS:
+        return most
+    found = 0
+    for choice in itertools.product(*(itertools.permutations(group) for group in groups)):
+        axes = [0] * size
+        for group, images in zip(groups, choice, strict=True):
+            for axis, image in zip(group, images, strict=True):
+                axes[axis] = image
+        found += bool((cube.transpose(axes) == cube).all())
+    return found
+
+
+def _is_symmetric(cube: np.ndarray, pair: tuple[int, int]) -> bool:
+    return bool((cube.swapaxes(*pair) == cube).all())
+
+
+def statements(
+    question: Question,
+    context_length: int,
+    networks: Sequence[str] = (),
+    measured: float | None = None,
+) -> list[Statement]:
+    """All that is known for a context length; `measured` is a sample size at which a network has learned."""
+    made = limits(question, context_length)
+    if question.expression is not None:
+        made += [_covering(question, context_length, measured), _flatness(question, context_length, measured)]
+    made += [_counting(question, name, context_length, measured) for name in networks if name != IDEAL]
+    return made
+
+
+def limits(question: Question, context_length: int) -> list[Statement]:
+    """What no learner can do without, and what an ideal one needs."""
+    if question.expression is None or question.fixed_support:
+        return []
+    return [_information(question, context_length), *_ideal(question, context_length)]
+
+
+def _information(question: Question, context_length: int) -> Statement:
+    """Labels that name one of the placements: noiseless by counting, noisy by Fano's inequality."""
+    bits = math.log2(placements(question, context_length))
+    least = bits + math.log2(question.success)
+    if question.noise:
+        entropy = -question.noise * math.log2(question.noise) - (1 - question.noise) * math.log2(1 - question.noise)
+        least = (question.success * bits - 1) / (1 - entropy)
+    exact = question.accuracy == 1
+    return Statement(
+        "information bound",
+        context_length,
+        max(0, math.ceil(least)) if exact else None,
+        explicit=True,
+        vacuous=not exact or least <= 0,
+        says="no learner that must find which bits matter can do with fewer"
+        if exact
+        else "nothing: a network that may err need not find all bits",
+        source="edelman2022, Section 5",
+        lower=True,
+    )
+
+
+def _ideal(question: Question, context_length: int) -> list[Statement]:
+    return []
+
+
+def _construction_place(question: Question, context_length: int) -> SparseFunction:
+    assert question.expression is not None
+    support, table = question.expression.reduced
+    places = support if question.fixed_support else tuple(range(len(support)))
+    return SparseFunction(places, table.astype(float), context_length)
+
+
+def _covering(question: Question, context_length: int, measured: float | None) -> Statement:
+    built = constructions.construct(_construction_place(question, context_length), key=jr.key(0))
+    cover = bounds.head(**constructions.cover_arguments(built, context_length))  # pyright: ignore[reportArgumentType]
+
+    def error(samples: int) -> float:
+        return bounds.margin(log_cover=cover.value, empirical_error=0.0, samples=samples, confidence=CONFIDENCE).value
+
+    return Statement(
+        "covering bound",
+        context_length,
+        bounds.sample_size(error, TARGET),
+        explicit=True,
+        vacuous=None if measured is None else error(math.ceil(measured)) >= GUESSING,
+        says=f"heads with the construction's norms err at most {TARGET:g} if they fit the sample with its margin",
+        source="edelman2022, Corollary 4.5; anthony1999, Theorem 10.1",
+    )
+
+
+def _flatness(question: Question, context_length: int, measured: float | None) -> Statement:
+    assert question.expression is not None
+    name, source = "PAC-Bayes bound", "lintilhac2026, Theorem 2"
+    says = f"networks no larger and no sharper than the Fourier construction err at most {TARGET:g} (uniform bits)"
+    try:
+        norm, trace = _fourier(question, context_length)
+    except Refusal:
+        reason = f"nothing: the Fourier construction holds at most {context_length} components"
+        return Statement(name, context_length, None, explicit=False, vacuous=None, says=reason, source=source)
+
+    def error(samples: int) -> float:
+        found = bounds.pac_bayes(
+            norm_squared=norm, trace=trace, constant=0.5, samples=max(8, samples), confidence=CONFIDENCE, form="kl"
+        )
+        return 4 * found.value
+
+    return Statement(
+        name,
+        context_length,
+        bounds.sample_size(error, TARGET),
+        explicit=False,
+        vacuous=None if measured is None else error(math.ceil(measured)) >= GUESSING,
+        says=says,
+        source=source,
+    )
+
+
+def _fourier(question: Question, context_length: int) -> tuple[float, float]:
+    """Squared norm and trace of the tuned Fourier construction."""
+    function = _construction_place(question, context_length)
+    short = from_table(function.values)
+    supports = tuple(tuple(function.support[place] for place in each) for each in short.supports)
+    whole = WalshFunction(context_length, supports, short.coefficients, "chi", short.constant)
+    built = constructions.fourier_components(whole, variant="tuned", key=jr.key(0))
+    return built.norm_squared["total"], built.trace + 4 * built.trace_sem
+
+
+def _counting(question: Question, name: str, context_length: int, measured: float | None) -> Statement:
+    learner = network_of(question, name)
+    shapes = jax.eval_shape(
+        lambda: [leaf for leaf in jax.tree.leaves(learner.build(jr.key(0), context_length)) if hasattr(leaf, "shape")]
+    )
+    parameters = sum(math.prod(leaf.shape) for leaf in shapes)
+    return Statement(
+        f"parameters of {name}",
+        context_length,
+        parameters / TARGET,
+        explicit=False,
+        vacuous=None if measured is None else measured < 2 * parameters,
+        says=f"as many samples as {parameters:,} parameters over an error of {TARGET:g}",
+        source="Vapnik and Chervonenkis, up to a constant and logarithms",
+    )
