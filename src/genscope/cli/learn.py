@@ -124,8 +124,7 @@ def learn(
     if dry_run and retry is not None:
         raise Refusal("learn got --dry-run and --retry: the first runs nothing. Leave one of them out.")
     named = _networks(network or ["transformer"], layers, heads, dim)
-    files = [name.rpartition(":")[0].removesuffix(".py") for name in [*named, function] if ".py:" in name]
-    with users_code(Path(files[0]).name if files else "genscope"):
+    with users_code(next((name for name in [function, *named] if ".py:" in name), function)):
         asked = prepare(
             function,
             context_length=_lengths(context_length),

@@ -15,8 +15,9 @@ from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
 from genscope.questions.networks import IDEAL
+from genscope.questions.placements import placements
 from genscope.questions.question import Question
-from genscope.questions.theory import Statement, function_facts, placements, statements
+from genscope.questions.theory import Statement, function_facts, statements
 from genscope.questions.trial import network_of
 from genscope.report import words
 

@@ -10,15 +10,14 @@ from typing import Any
 from genscope.lab import BUDGETS, Progress, Reference, Selection, Store, Study, run, select
 from genscope.lab.execution.one_thread import one_thread
 from genscope.questions.answer import Answer, collect
-from genscope.questions.networks import IDEAL
 from genscope.questions.question import Question, ask
 from genscope.questions.study import study
-from genscope.questions.theory import limits, placements
+from genscope.questions.theory import limits
+from genscope.questions.trial import check_network, check_task
 from genscope.questions.user_files import UserFile, is_user_file, local, user_file
 from genscope.refusal import Refusal
 
 DEFAULT_STORE = "sqlite:///genscope.db"
-MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
 Build = Callable[..., Any]
 
 
@@ -62,8 +61,9 @@ def _prepare(
     names = [own[index].label if index in own else str(each) for index, each in enumerate(given)]
     for length in lengths:
         question.check(length)
-        if IDEAL in names:
-            _check_ideal(question, length)
+        check_task(question, length)
+        for name in names:
+            check_network(question, name, length)
     made = study(question, names, lengths, _references(question, lengths))
     where = {"context_length": lengths, "network": names}
     return Asked(question, made, select(made, budget, where, reference=question.text))
@@ -116,18 +116,6 @@ def learn(
 
 def _own(given: str | Build) -> UserFile:
     return user_file(given) if isinstance(given, str) else local(given)
-
-
-def _check_ideal(question: Question, context_length: int) -> None:
-    if question.expression is None:
-        return
-    hypotheses = placements(question, context_length)
-    if hypotheses > MOST_HYPOTHESES:
-        raise Refusal(
-            f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
-            f"{hypotheses:,} placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
-            "Shorten the context, or leave this network out."
-        )
 
 
 def _references(question: Question, lengths: Sequence[int]) -> list[Reference]:

@@ -10,7 +10,6 @@ those of the construction under its read-out, the bound by norm and sharpness of
 dominates (of uniform bits, and without the remainder beyond the second order): both are about existence, not training.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +25,7 @@ from genscope.fourier import influences, signs
 from genscope.fourier.spectrum import degree, from_table, sparsity
 from genscope.fourier.walsh import WalshFunction
 from genscope.questions.networks import IDEAL
+from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
@@ -33,7 +33,6 @@ from genscope.refusal import Refusal
 TARGET = 0.1  # error that upper bounds are asked for
 GUESSING = 0.5  # error of whoever knows nothing of balanced labels
 CONFIDENCE = 0.95
-_MOST_PERMUTATIONS = 50_000
 
 
 @dataclass(frozen=True)
@@ -69,42 +68,6 @@ def function_facts(question: Question) -> dict[str, Any]:
         "support": len(table).bit_length() - 1,
         "influence": math.fsum(influences(signs(table, np.float64))),
     }
-
-
-def placements(question: Question, context_length: int) -> int:
-    """How many different functions the placements of an expression are, or, beyond 8 bits, a number not above that."""
-    if question.expression is None or question.fixed_support:
-        return 1
-    _, table = question.expression.reduced
-    size = len(table).bit_length() - 1
-    return math.perm(context_length, size) // symmetries(table)
-
-
-def symmetries(table: np.ndarray) -> int:
-    """Permutations of the variables that leave a truth table as it is; where they are too many to try, no fewer."""
-    size = len(table).bit_length() - 1
-    cube = table.reshape((2,) * size)  # axis -1-j belongs to variable j
-    weight = [
-        (int((cube.take(1, axis)).sum()), int((cube.take(0, axis) != cube.take(1, axis)).sum())) for axis in range(size)
-    ]
-    groups = [[axis for axis in range(size) if weight[axis] == kind] for kind in sorted(set(weight))]
-    most = math.prod(math.factorial(len(group)) for group in groups)
-    if all(_is_symmetric(cube, pair) for group in groups for pair in itertools.pairwise(group)):
-        return most
-    if most > _MOST_PERMUTATIONS:
-        return most
-    found = 0
-    for choice in itertools.product(*(itertools.permutations(group) for group in groups)):
-        axes = [0] * size
-        for group, images in zip(groups, choice, strict=True):
-            for axis, image in zip(group, images, strict=True):
-                axes[axis] = image
-        found += bool((cube.transpose(axes) == cube).all())
-    return found
-
-
-def _is_symmetric(cube: np.ndarray, pair: tuple[int, int]) -> bool:
-    return bool((cube.swapaxes(*pair) == cube).all())
 
 
 def statements(

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Key
 
 from genscope.models import outputs
 from genscope.questions.networks import IDEAL, OWN, Network, named
+from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.user_files import UserFile
 from genscope.random import biased_bits, derived, stream
@@ -32,6 +33,7 @@ from genscope.train import Fit, Floor, Minibatch, Risk, Validation, cross_entrop
 
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
+MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
 FRESH = 1000  # unlabelled inputs on which restarts are compared
 SCREEN = 5.0  # standard deviations below the asked accuracy, at which a look at 500 examples is enough
 
@@ -124,11 +126,7 @@ def _sample(task: AbstractTask, key: Key[Array, ""], size: int, noise: float) ->
 
 def _identified(task: AbstractTask, sample: Batch, size: int) -> dict[str, Any]:
     """The ideal learner: it knows the function up to its placement, and fails where another placement fits as well."""
-    if not isinstance(task, AbstractSparseBoolean):
-        raise Refusal(
-            f"learn got the network {IDEAL!r} for a {type(task).__name__}: rivals of a sparse Boolean function are "
-            "searched for. Leave this network out."
-        )
+    assert isinstance(task, AbstractSparseBoolean)
     rival = find_rival(task, np.asarray(sample.x)[:size], np.asarray(sample.y)[:size])
     return {"success": rival is None}
 
@@ -156,24 +154,62 @@ def network_of(question: Question, name: str) -> Network:
 
 def _built(file: UserFile, key: Key[Array, ""], context_length: int) -> Any:
     """The user's network; parts that are no arrays are those of its first, so that programs are shared."""
-    arrays, _ = eqx.partition(file.found()(key, context_length), eqx.is_array)
-    return eqx.combine(arrays, _fixed_part(file, context_length))
+    model = file.found()(key, context_length)
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    shared = _fixed_part(file, context_length)
+    # A class that the builder defines anew with every call is another class each time: its programs are not shared.
+    return eqx.combine(arrays, shared) if jax.tree.structure(rest) == jax.tree.structure(shared) else model
 
 
 @functools.cache
 def _fixed_part(file: UserFile, context_length: int) -> Any:
-    model = file.found()(jr.key(0), context_length)
-    return eqx.partition(model, eqx.is_array)[1]
+    return eqx.partition(file.found()(jr.key(0), context_length), eqx.is_array)[1]
+
+
+def check_task(question: Question, context_length: int) -> None:
+    """Refuse a task of the user's whose examples are not bits with a label 0 or 1."""
+    if question.task is None:
+        return
+    batch = _noisy(question.draw(jr.key(0), context_length), jr.key(1), DRAWN, 0.0)
+    labels = np.unique(np.asarray(batch.y))
+    if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isin(labels, (0, 1)).all():
+        raise Refusal(
+            f"learn got the task {question.asked}, whose inputs have the shape {batch.x.shape[1:]} and whose labels "
+            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is {context_length} "
+            "bits with a label 0 or 1. Give a task of that kind, or its own context length."
+        )
+
+
+def _check_ideal(question: Question, context_length: int) -> None:
+    if question.task is not None:
+        task = question.draw(jr.key(0), context_length)
+        if not isinstance(task, AbstractSparseBoolean):
+            raise Refusal(
+                f"learn got the network {IDEAL!r} for a {type(task).__name__}: rivals of a sparse Boolean function are "
+                "searched for. Leave this network out."
+            )
+    elif (hypotheses := placements(question, context_length)) > MOST_HYPOTHESES:
+        raise Refusal(
+            f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
+            f"{hypotheses:,} placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
+            "Shorten the context, or leave this network out."
+        )
 
 
 def check_network(question: Question, name: str, context_length: int) -> None:
     """Refuse a network that is not known, or one of the user's whose output is no single number."""
     if name == IDEAL:
+        _check_ideal(question, context_length)
         return
     learner = network_of(question, name)
     if name not in {file.label for file in question.builders}:
         return
     model = learner.build(jr.key(0), context_length)
+    if not callable(model):
+        raise Refusal(
+            f"learn got the network {name}, whose builder returns a {type(model).__name__}: it is an Equinox module "
+            "that takes one example. Return one."
+        )
     shape = eqx.filter_eval_shape(outputs, model, jnp.zeros((2, context_length), bool)).shape
     if shape != (2,):
         raise Refusal(
