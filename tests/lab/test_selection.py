@@ -136,7 +136,7 @@ def test_a_grid_of_sizes_has_thresholds_as_the_search_would_estimate_them(store)
     reading = read(store, sizes)
     assert [point for point, _ in reading.thresholds] == list(SEARCHED.points)
     assert all(size.trials == 80 for _, size in reading.thresholds)
-    assert [*reading.laws] == [""]
+    assert [*reading.laws] == [("", 0.8)]
     assert read(store, select(SEARCHED, where={"sample_size": [32]}, seeds=20)).thresholds == ()
 
 

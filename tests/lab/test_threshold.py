@@ -210,7 +210,9 @@ def test_counts_at_the_edges(counts, expected):
 
 def test_facts_are_plain_json_under_the_name_of_the_axis():
     found = estimate(Search(axis="width"), {50: (8, 16), 70: (12, 16), 100: (16, 16), 200: (32, 32)})
-    assert set(found.as_dict()) == {"width", "low", "high", "trials", "state"}
+    assert set(found.as_dict()) == {"width", "low", "high", "trials", "state", "level", "plateau"}
+    assert set(found.as_dict()["plateau"]) == {"value", "low", "high"}
+    assert (found.as_dict()["level"], estimate(Search(), {}).as_dict()["plateau"]) == (0.8, None)
     assert found.as_dict()["trials"] == 80
 
 
@@ -297,6 +299,11 @@ def test_the_papers_reading_of_a_grid():
     ("arguments", "advice"),
     [
         ({"level": 1.0}, "Choose between"),
+        ({"level": "0.8"}, "Choose between"),
+        ({"level": "much of plateau"}, "Choose between"),
+        ({"level": (0.5, "1.2 of plateau")}, "Choose between"),
+        ({"level": (0.5, 0.5)}, "each of them once"),
+        ({"level": ()}, "each of them once"),
         ({"confidence": 95.0}, "Try 0.95"),
         ({"lowest": 10, "highest": 5}, "Widen the range"),
         ({"lowest": 0}, "Widen the range"),

@@ -31,7 +31,7 @@ def _a4(readings: Sequence[Reading]) -> list[Part]:
     found = [
         (int(point["context_length"]), threshold)
         for reading in readings
-        for point, threshold in reading.thresholds
+        for point, threshold in reading.at(0.8)
         if point["preset"] == "tuned"
     ]
     found.sort(key=lambda pair: pair[0])

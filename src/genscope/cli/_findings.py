@@ -10,6 +10,7 @@ import polars as pl
 
 from genscope.lab import Preview, Selection, Store, Study, Summary, read
 from genscope.lab.results.cautions import cautions, failed_trials
+from genscope.lab.statistics.threshold import words_of
 
 
 def expected(selection: Selection, alone: Preview, workers: int) -> dict[str, Any]:
@@ -24,7 +25,11 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
     """What a run found."""
     reading = read(store, selection)
     found = reading.thresholds
-    fits = {name: fit.as_dict() for name, fit in reading.laws.items()}
+    first = selection.search or selection.grid
+    fits = {}
+    for (name, level), fit in reading.laws.items():
+        others = "" if first is None or level == first.levels[0] else f" at {words_of(level)}"
+        fits[f"{name}{others}".strip()] = {**fit.as_dict(), "level": level}
     facts = {
         "study": study.name,
         "trials": summary.trials,

@@ -9,10 +9,12 @@ from typing import Any
 import typer
 
 from genscope.cli._output import print_table
+from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
 
 Facts = dict[str, Any]
 
+_MEASURED = ("low", "high", "trials", "state", "level", "plateau")
 _REASONS = {"plateau": "successes level off: no threshold", "unresolved": "too few trials to tell"}
 
 
@@ -53,13 +55,18 @@ def tell_findings(title: str, facts: Facts, *, report: str) -> None:
 
 
 def _thresholds(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:
-    *axes, searched = (name for name in found[0] if name not in ("low", "high", "trials", "state"))
+    *axes, searched = (name for name in found[0] if name not in _MEASURED)
+    several = len({row["level"] for row in found}) > 1
     rows = []
     for row in found:
         size, interval = words.measured(row[searched], row["low"], row["high"])
         reason = f" ({_REASONS[row['state']]})" if row["state"] in _REASONS else ""
-        rows.append([*(_cell(row[name]) for name in axes), size, interval + reason, str(row["trials"])])
-    return [*axes, searched, "95 % interval", "trials"], rows
+        level = [words_of(row["level"])] if several else []
+        plateau = " ".join(words.measured(*row["plateau"].values())) if row["plateau"] else "none"
+        rows.append(
+            [*(_cell(row[name]) for name in axes), *level, size, interval + reason, str(row["trials"]), plateau]
+        )
+    return [*axes, *(["success"] if several else []), searched, "95 % interval", "trials", "plateau"], rows
 
 
 def _points(found: Sequence[Facts]) -> tuple[list[str], int, list[str], list[list[str]]]:

@@ -17,6 +17,7 @@ from genscope.lab.plans.figure import (
     Mean,
     Median,
     Panel,
+    Plateau,
     Published,
     Reference,
     Scatter,
@@ -49,8 +50,8 @@ __all__ += [
     "select",
 ]
 __all__ += ["Reading", "Record", "Store", "Threshold", "Verdict", "read"]
-__all__ += ["Crossing", "Curves", "Figure", "Heatmap", "Line", "Mean", "Median", "Scatter", "Smallest", "Success"]
-__all__ += ["Level", "Panel", "Published", "Reference"]
+__all__ += ["Crossing", "Curves", "Figure", "Heatmap", "Line", "Mean", "Median", "Plateau", "Scatter"]
+__all__ += ["Level", "Panel", "Published", "Reference", "Smallest", "Success"]
 
 _LATER = {
     "Cluster": "cluster",

@@ -15,9 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from genscope.lab import Crossing, Curves, Figure, Line, Mean, Median, Scatter, Smallest, Success
+from genscope.lab import Crossing, Curves, Figure, Level, Line, Mean, Median, Plateau, Scatter, Smallest, Success
 from genscope.lab.results.reduction import Mark, Rates, Series
 from genscope.lab.statistics.scaling import Fits
+from genscope.lab.statistics.threshold import share_of, words_of
 from genscope.report import words
 from genscope.report.arrays import Bundle
 from genscope.report.svg import INK, MUTED, PAPER, SERIES, WIDTH, canvas, inline, styled
@@ -30,7 +31,9 @@ def reduced_label(figure: Line) -> str:
     """What the vertical axis of a line shows, in words."""
     match figure.y:
         case Crossing(axis, _, level):
-            return f"{figure.label(axis)} at which {100 * level:g} % succeed"
+            return f"{figure.label(axis)} at which {words_of(level)} succeed"
+        case Plateau(axis, outcome):
+            return f"{figure.label(outcome)}, plateau in {figure.label(axis)}"
         case Smallest(axis, _, level):
             return f"smallest {figure.label(axis)} with {100 * level:g} % success"
         case Median(value, _):
@@ -65,6 +68,7 @@ def line(figure: Line, series: Sequence[Series], name: str, label: str) -> str:
         axes.plot(
             [point.x for point in drawn], [point.y for point in drawn], marker="*", label=label_, zorder=5, **look
         )
+    _levels(axes, figure.levels)
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(reduced_label(figure))
     _ticks(axes, [mark.x for each in series for mark in each.marks])
@@ -98,10 +102,12 @@ def success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> s
     """Success rates with Wilson intervals, the fitted curve, the level, and the threshold with its interval."""
     drawing, panels = _panels([each.panel for each in rates], figure, figure.panel, height=190)
     names = list(dict.fromkeys(each.name for each in rates))
+    level, of_plateau = share_of(figure.crossing.level)
     for axes in panels.values():
-        axes.axhline(figure.crossing.level, color=MUTED, linewidth=1, linestyle=_DASHES[1])
+        if not of_plateau:
+            axes.axhline(level, color=MUTED, linewidth=1, linestyle=_DASHES[1])
         axes.set_ylim(-0.04, 1.04)
-        axes.yaxis.set_major_locator(ticker.FixedLocator([0, 0.5, figure.crossing.level, 1]))
+        axes.yaxis.set_major_locator(ticker.FixedLocator(sorted({0, 0.5, level, 1})))
         axes.yaxis.set_major_formatter(ticker.PercentFormatter(1, 0))
         if figure.log_x:
             _log_ticks(axes, "x")
@@ -152,15 +158,19 @@ def curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) -> 
         if figure.log_x:
             _log_ticks(axes, "x")
         axes.xaxis.set_major_formatter(_plain)
-        for level in figure.levels:
-            axes.axhline(level.y, color=MUTED, linewidth=1, linestyle=_DASHES[1])
-            spot = {"xy": (1, level.y), "xycoords": axes.get_yaxis_transform()}
-            shift = {"xytext": (-2, 4), "textcoords": "offset points", "ha": "right"}
-            axes.annotate(level.label, **spot, **shift, color=MUTED, fontsize=11)
+        _levels(axes, figure.levels)
     drawing.supxlabel(figure.label(figure.x), fontsize=12.5)
     drawing.supylabel(figure.quantity, fontsize=12.5)
     _legend(drawing, panels.values(), _title(figure))
     return inline(drawing, name, label)
+
+
+def _levels(axes: Axes, levels: Sequence[Level]) -> None:
+    for level in levels:
+        axes.axhline(level.y, color=MUTED, linewidth=1, linestyle=_DASHES[1])
+        spot = {"xy": (1, level.y), "xycoords": axes.get_yaxis_transform()}
+        shift = {"xytext": (-2, 4), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(level.label, **spot, **shift, color=MUTED, fontsize=11)
 
 
 def _title(figure: Line | Scatter | Success | Curves) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from genscope.lab import Crossing, Curves, Figure, Heatmap, Line, Reading, Scatter, Success
+from genscope.lab import Crossing, Curves, Figure, Heatmap, Line, Plateau, Reading, Scatter, Success
 from genscope.lab.results.reduction import Mark, Rates, Series, lines, points, success
 from genscope.report import arrays, charts, words
 from genscope.report.arrays import Bundle
@@ -58,7 +58,7 @@ def _line(figure: Line, series: Sequence[Series], name: str, label: str) -> Sect
         return None
     svg = charts.line(figure, series, name, label)
     by = [figure.label(figure.by)] if figure.by else []
-    what = "threshold" if isinstance(figure.y, Crossing) else "value"
+    what = "threshold" if isinstance(figure.y, Crossing) else "plateau" if isinstance(figure.y, Plateau) else "value"
     header = [*by, figure.label(figure.x), what, "95 % interval", "trials", "remark"]
     rows = [
         [*([each.name] if by else []), words.value(mark.x), *_cells(mark)] for each in series for mark in each.marks
@@ -73,7 +73,7 @@ def _line(figure: Line, series: Sequence[Series], name: str, label: str) -> Sect
     ]
     notes += [*_silent(series), *_off_axis(figure, series)]
     notes += _left_out(sum(mark.missing for each in series for mark in each.marks))
-    if isinstance(figure.y, Crossing):  # its table is in sight and has the remarks
+    if isinstance(figure.y, Crossing | Plateau):  # its table is in sight and has the remarks
         return Section(svg, notes, [numbers, *_laws("".join(by), series)])
     remarks = [_place(figure, each, mark) + mark.words for each in series for mark in each.marks if mark.words]
     return Section(svg, remarks + notes, data=numbers)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from genscope.lab import Figure, Reading, Search, Selection
 from genscope.lab.results.raised import own_line
+from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
 from genscope.report.sections import Table, section
 
@@ -161,9 +162,10 @@ def _effort(manifest: Mapping[str, Any], selection: Selection, reading: Reading)
 
 def _design(search: Search) -> str:
     axis, outcome = search.axis.replace("_", " "), search.outcome.replace("_", " ")
+    levels = " and ".join(map(words_of, search.levels))
     return (
         f"along {axis} from {search.lowest} to {search.highest} for the size at which {outcome} has probability "
-        f"{search.level:g}, until its interval at {100 * search.confidence:g} % is within {100 * search.width:g} % of "
+        f"{levels}, until its interval at {100 * search.confidence:g} % is within {100 * search.width:g} % of "
         f"it, in rounds of {search.round}, with at most {search.trials} trials at a point"
     )
 

@@ -49,14 +49,22 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where the success curve along `axis` crosses `level`, by `lab.threshold.estimate`, with its interval."""
+    """Where the success curve along `axis` crosses `level` (0.8, or "0.8 of plateau"), with its interval."""
 
     axis: str
     outcome: str
-    level: float = 0.8
+    level: float | str = 0.8
 
 
-Reduction = Mean | Median | Smallest | Crossing
+@dataclass(frozen=True)
+class Plateau:
+    """The success rate that the curve along `axis` tends to, with its interval."""
+
+    axis: str
+    outcome: str
+
+
+Reduction = Mean | Median | Smallest | Crossing | Plateau
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,7 @@ class Line(Figure):
     """A reduction of the records against an axis, one line per value of `by`.
 
     With `laws`, those scaling laws are fitted to the reduced points and drawn with the verdict between them.
+    `levels` are horizontal lines with names.
     `vacuous` names a Boolean record: a trial's bound says no more than is known without it.
     """
 
@@ -151,6 +160,7 @@ class Line(Figure):
     log_y: bool = False
     laws: Sequence[str] = ()
     references: Sequence[Reference] = ()
+    levels: Sequence[Level] = ()
     published: Sequence[Published] = ()
 
     def __post_init__(self) -> None:
@@ -158,7 +168,7 @@ class Line(Figure):
         if not isinstance(self.y, Reduction):
             raise Refusal(
                 f"Line {self.title!r} got y={self.y!r}: y is a reduction of the records (Mean, Median, Smallest, "
-                "Crossing). Write y=Mean('value') for the mean of a value."
+                "Crossing, Plateau). Write y=Mean('value') for the mean of a value."
             )
         if self.laws and not (isinstance(self.y, Crossing) and {*self.laws} <= {*LAWS}):
             raise Refusal(
@@ -250,7 +260,7 @@ class Scatter(Figure):
 _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(Mean, Median, Smallest, Crossing),
+        *(Mean, Median, Smallest, Crossing, Plateau),
         *(Reference, Published, Level, Panel),
         *(Line, Success, Curves, Heatmap, Scatter),
     )

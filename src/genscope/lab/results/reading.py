@@ -15,13 +15,13 @@ from typing import Any
 import polars as pl
 
 from genscope.lab.plans.design import rounds
-from genscope.lab.plans.figure import Crossing
+from genscope.lab.plans.figure import Crossing, Plateau
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Point, Trial, canonical
 from genscope.lab.statistics import estimation
 from genscope.lab.statistics.scaling import Fits, fit_laws
 from genscope.lab.statistics.success_curve import Counts
-from genscope.lab.statistics.threshold import Search, Threshold
+from genscope.lab.statistics.threshold import Level, Search, Threshold
 from genscope.lab.storage.store import Store
 
 
@@ -32,32 +32,36 @@ class Reading:
     frame: pl.DataFrame
     """One row per stored trial of the selection, as `Store.frame` gives it."""
     thresholds: tuple[tuple[Point, Threshold], ...]
-    """Per point, where its success rate crosses the level of the search."""
+    """For each level of the search, the first one first, where the success rate of each point crosses it."""
     missing: int
     """Trials of the selection that are not stored (of a search: in the round that is not finished)."""
     search: Search | None = None
     """Whose thresholds they are."""
 
+    def at(self, level: Level) -> tuple[tuple[Point, Threshold], ...]:
+        """The thresholds at one level."""
+        return tuple((point, found) for point, found in self.thresholds if found.level == level)
+
     @functools.cached_property
-    def laws(self) -> dict[str, Fits]:
-        """The laws over the context length (or the one numeric axis that varies), by the values of the other axes."""
+    def laws(self) -> dict[tuple[str, Level], Fits]:
+        """The laws over the context length (or the one numeric axis that varies), by the other axes and the level."""
         axis = _law_axis([point for point, _ in self.thresholds])
         if axis is None:
             return {}
-        groups: dict[str, list[tuple[Any, Threshold]]] = {}
-        for point, size in self.thresholds:
+        groups: dict[tuple[str, Level], list[tuple[Any, Threshold]]] = {}
+        for point, found in self.thresholds:
             others = ", ".join(str(value) for name, value in point.items() if name != axis)
-            groups.setdefault(others, []).append((point[axis], size))
+            groups.setdefault((others, found.level), []).append((point[axis], found))
         return {name: fit_laws(*zip(*group, strict=True)) for name, group in groups.items()}
 
-    def crossing(self, asked: Crossing, counts: Counts) -> Threshold:
+    def crossing(self, asked: Crossing | Plateau, counts: Counts) -> Threshold:
         """The threshold of some of its trials, as its search has it if that goes along the same axis."""
-        level = {"axis": asked.axis, "outcome": asked.outcome, "level": asked.level}
-        if self.search is not None and self.search.axis == asked.axis:
-            return _estimate(dataclasses.replace(self.search, **level), tuple(sorted(counts.items())))
-        lowest = max(1, math.floor(min(counts)))
-        search = Search(**level, lowest=lowest, highest=max(lowest + 1, math.ceil(max(counts))))
-        return _estimate(search, tuple(sorted(counts.items())))
+        level = asked.level if isinstance(asked, Crossing) else 0.8
+        search = self.search
+        if search is None or search.axis != asked.axis:
+            lowest = max(1, math.floor(min(counts)))
+            search = Search(asked.axis, lowest=lowest, highest=max(lowest + 1, math.ceil(max(counts))))
+        return _estimate(dataclasses.replace(search, level=level), tuple(sorted(counts.items())))
 
 
 @functools.lru_cache(maxsize=4096)  # a claim, a line and the success curves behind it ask for the same thresholds
@@ -116,7 +120,11 @@ def _thresholds(
             counts[size] = successes + bool(found[trial.id].get(search.outcome)), total + 1
     if selection.search is None and len({point[search.axis] for point in selection.points}) < 2:
         return []  # one size crosses nothing
-    return [(point, _estimate(search, tuple(sorted(counts.items())))) for point, counts in points.values()]
+    return [
+        (point, _estimate(dataclasses.replace(search, level=level), tuple(sorted(counts.items()))))
+        for level in search.levels
+        for point, counts in points.values()
+    ]
 
 
 def _law_axis(points: Sequence[Point]) -> str | None:

@@ -16,10 +16,21 @@ import polars as pl
 from scipy import stats
 
 from genscope.estimate import Estimate, wilson
-from genscope.lab.plans.figure import Crossing, Figure, Line, Mean, Median, Reduction, Scatter, Smallest, Success
+from genscope.lab.plans.figure import (
+    Crossing,
+    Figure,
+    Line,
+    Mean,
+    Median,
+    Plateau,
+    Reduction,
+    Scatter,
+    Smallest,
+    Success,
+)
 from genscope.lab.results.reading import Reading
 from genscope.lab.statistics.scaling import Fits, fit_laws
-from genscope.lab.statistics.threshold import Threshold, first_reaching
+from genscope.lab.statistics.threshold import Threshold, first_reaching, words_of
 
 State = Literal["measured", "above", "below", "none"]
 
@@ -178,6 +189,8 @@ def _reduce(reduction: Reduction, x: Any, cell: pl.DataFrame, reading: Reading) 
             return _smallest(reduction, x, cell)
         case Crossing():
             return _crossing(reduction, x, cell, reading)
+        case Plateau():
+            return _plateau(reduction, x, cell, reading)
 
 
 def _values(reduction: Mean | Median, cell: pl.DataFrame) -> tuple[list[Any], list[bool], int]:
@@ -223,7 +236,7 @@ def _median(reduction: Median, x: Any, cell: pl.DataFrame) -> Mark:
     return Mark(x, middle, low, high, n, "measured", missing)
 
 
-def _counts(reduction: Smallest | Crossing, cell: pl.DataFrame) -> tuple[dict[float, tuple[int, int]], int]:
+def _counts(reduction: Smallest | Crossing | Plateau, cell: pl.DataFrame) -> tuple[dict[float, tuple[int, int]], int]:
     """Successes and trials by size, ascending, and the number of trials without an outcome."""
     pairs = list(zip(column(cell, reduction.axis), column(cell, reduction.outcome), strict=True))
     kept = [(size, bool(outcome)) for size, outcome in pairs if not _missing(outcome)]
@@ -254,7 +267,7 @@ def _crossing(reduction: Crossing, x: Any, cell: pl.DataFrame, reading: Reading)
     if found.size is not None:
         return Mark(x, found.size, low, high, **rest)
     if found.state == "plateau":
-        said = f"success levels off below {100 * reduction.level:g} %, so there is no threshold"
+        said = f"success levels off below {words_of(reduction.level)}, so there is no threshold"
         return Mark(x, None, low, high, state="none", words=said, **rest)
     if low is not None:
         said = "too few trials to bound it from above" if few else "above all sizes that were tried"
@@ -263,3 +276,11 @@ def _crossing(reduction: Crossing, x: Any, cell: pl.DataFrame, reading: Reading)
         said = "too few trials to bound it from below" if few else "below all sizes that were tried"
         return Mark(x, high, None, high, state="below", words=said, **rest)
     return Mark(x, None, None, None, state="none", words="too few trials to tell", **rest)
+
+
+def _plateau(reduction: Plateau, x: Any, cell: pl.DataFrame, reading: Reading) -> Mark:
+    counts, missing = _counts(reduction, cell)
+    if not counts:
+        return Mark(x, None, None, None, 0, "none", missing, "no trial has an outcome")
+    found = reading.crossing(reduction, counts)
+    return Mark(x, *(found.plateau or (None, None, None)), found.trials, missing=missing)

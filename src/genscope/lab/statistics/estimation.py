@@ -1,8 +1,9 @@
 """Where the success probability crosses a level: an adaptive design, and an estimate with its interval.
 
-Trials are spent in rounds at the sizes that tell most about the threshold. A round is a function of the counts so far
-and of nothing else. A success rate that levels off below the level has no threshold, which is reported and never
-extrapolated; beyond the sizes that were tried, a threshold is only known to lie on that side.
+Trials are spent in rounds at the sizes that tell most about the threshold; those of several levels share a round. A
+round is a function of the counts so far and of nothing else. A success rate that levels off below the level has no
+threshold, which is reported and never extrapolated; beyond the sizes that were tried, a threshold is only known to lie
+on that side.
 
 Source: Chaloner and Verdinelli (1995) for designs that minimise an expected posterior variance.
 Departures: the papers read the first success off a fixed grid; `threshold.first_reaching` does that.
@@ -10,13 +11,14 @@ Guarantee: estimate; intervals cover the truth at their nominal level for logist
 without lapses, measured by simulation (tests/lab/test_threshold.py).
 """
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 
-from genscope.lab.statistics.success_curve import Counts, Posterior, posterior
-from genscope.lab.statistics.threshold import Search, State, Threshold, tried_only
+from genscope.lab.statistics.success_curve import Counts, Posterior, posterior, posterior_of_share
+from genscope.lab.statistics.threshold import Interval, Level, Search, State, Threshold, share_of, tried_only
 
 _SPREAD = 1.6  # between the sizes of a first round around a first guess
 _FAR = 1.0  # e-folds; a threshold further from the middle than this counts as this far, and so does having none
@@ -25,9 +27,21 @@ _SURE = 0.95  # share of levelling curves among those without a threshold up to 
 _HOPELESS = 500.0  # log-likelihoods below the best by more than this are cut there, so that all are finite
 
 
-def estimate(search: Search, counts: Counts) -> Threshold:
-    """The threshold, as the counts have it: the median of its posterior and a central interval of it."""
-    return _estimate(search, tried_only(counts))[0]
+PLATEAU = 0.8  # the share of it whose posterior also says what is known of the plateau
+
+
+def estimate(search: Search, counts: Counts, level: Level | None = None) -> Threshold:
+    """The threshold, as the counts have it: the median of its posterior and a central interval of it.
+
+    At the given level, or at the first of the search. The plateau's interval is the shortest in the root of the share
+    of failures.
+    """
+    counts = tried_only(counts)
+    found, _ = _estimate(search, counts, search.levels[0] if level is None else level)
+    if not counts:
+        return found
+    known = posterior_of_share(PLATEAU, *_range(search, counts), counts).crossing
+    return dataclasses.replace(found, plateau=Interval(*known.heights(search.confidence)))
 
 
 def next_round(search: Search, counts: Counts) -> dict[int, int] | None:
@@ -38,22 +52,36 @@ def next_round(search: Search, counts: Counts) -> dict[int, int] | None:
         return None
     if not counts:
         return _batches(search, _first_sizes(search, batches))
-    found, known = _estimate(search, counts)
+    estimates = [_estimate(search, counts, level) for level in search.levels]
+    open_levels = [known for found, known in estimates if not _resolved(search, found, known)]
+    turn = sum(n for _, n in counts.values()) // search.round  # so that a batch left over goes to each in turn
+    sizes = []
+    for place, known in enumerate(open_levels):
+        share = len(range((place - turn) % len(open_levels), batches, len(open_levels)))
+        sizes += _informative_sizes(search, known, share)
+    return _batches(search, sizes) if sizes else None
+
+
+def _resolved(search: Search, found: Threshold, known: Posterior) -> bool:
     low, high = known.quantile(_ends(search))
     above, below = low >= math.log(search.highest), high <= math.log(search.lowest)
     perhaps_plateau = found.state == "above" and found.levels_off > 0.5  # more trials tell
-    if (above and not perhaps_plateau) or below or (found.state == "crossed" and _tight(search, found)):
-        return None
-    return _batches(search, _informative_sizes(search, known, batches))
+    return bool((above and not perhaps_plateau) or below or (found.state == "crossed" and _tight(search, found)))
 
 
 def _ends(search: Search) -> tuple[float, float]:
     return (1 - search.confidence) / 2, (1 + search.confidence) / 2
 
 
-def _estimate(search: Search, counts: Counts) -> tuple[Threshold, Posterior]:
+def _range(search: Search, counts: Counts) -> tuple[float, float]:
+    return min(search.lowest, *counts), max(search.highest, *counts)
+
+
+def _estimate(search: Search, counts: Counts, level: Level) -> tuple[Threshold, Posterior]:
     smallest, largest = min(counts, default=search.lowest), max(counts, default=search.highest)
-    known = posterior(search.level, min(smallest, search.lowest), max(largest, search.highest), counts)
+    share, of_plateau = share_of(level)
+    ask = posterior_of_share if of_plateau else posterior
+    known = ask(share, min(smallest, search.lowest), max(largest, search.highest), counts)
     below, above = _ends(search)
     low, middle, high = (float(end) for end in known.quantile([below, 0.5, above]))
     bottom, top = math.log(smallest), math.log(largest)
@@ -75,6 +103,7 @@ def _estimate(search: Search, counts: Counts) -> tuple[Threshold, Posterior]:
         trials=sum(n for _, n in counts.values()),
         state=state,
         axis=search.axis,
+        level=level,
         levels_off=known.levels_off,
         log_sizes=tuple(known.log_sizes.tolist()),
         log_likelihood=tuple(np.maximum(known.log_likelihood, -_HOPELESS).tolist()),

@@ -6,12 +6,16 @@ $\log m = \theta$ and tends to a height $h \in (q, 1]$; a *levelling* curve tend
 $$p(m) = h\,F_\lambda\bigl(s\,(\log m - \theta) + z\bigr),\quad h\,F_\lambda(z) = q;
 \qquad p(m) = h\,F_1\bigl(s\,(\log m - \mu)\bigr),$$
 
+or, where the level is a share $q$ of the height itself, of a third: $F_\lambda(z) = q$ with any height, so that every
+curve crosses. That one also says what is known of the height,
+
 with $F_\lambda(z) = 1 - (1 + \lambda e^z)^{-1/\lambda}$: logistic for $\lambda = 1$, complementary log-log for
 $\lambda \to 0$, a slow approach to its height for $\lambda > 1$. The steepness of a crossing curve is counted where it
 crosses, as the slope of $\operatorname{logit} p$ there, so that what is known of $\theta$ hardly depends on $h$ and
 $\lambda$. The posterior is integrated on grids that close in on its bulk.
 
-Source: Aranda-Ordaz (1981) for the family of links; house design for the rest.
+Source: Aranda-Ordaz (1981) for the family of links; house design for the rest. Wichmann and Hill (2001) for lapses:
+failures that no sample size cures, which move a threshold at a fixed level and not one at a share of the height.
 Guarantee: estimate; quantiles within a few per cent of the posterior's width, tested against brute force.
 """
 
@@ -19,7 +23,7 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +36,9 @@ TILT = 0.25  # the prior density of the log slope falls as slope^-TILT
 SKEWS = (0.15, 1.0, 4.0)
 LEVELLING = 5.0  # before any trial, a levelling curve is as probable as a threshold within given 5 e-folds
 
-_BENDS = 8
+LEAST_HEIGHT = 0.02  # of a curve whose level is a share of its height
+
+_BENDS, _HEIGHTS = 8, 16  # cells in the bend; more of them where the height itself is asked for
 _COARSE, _RESTART, _FINE = (56, 10), (24, 8), (20, 6)  # cells in log size and log slope
 _CELLS = 100  # of the posterior of the threshold
 _BULK = 8.0  # curves whose log posterior is further below the best one are left out
@@ -66,15 +72,32 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Crossing or levelling curves, equally probable a priori over a box and the skews."""
+    """Curves that cross a level, that level off below it, or that reach a share of their height: `level` is it.
 
-    crossing: bool
+    They are equally probable a priori over a box and the skews.
+    """
+
+    name: Literal["crossing", "levelling", "share"]
     level: float
     box: Box
 
     @property
+    def crossing(self) -> bool:
+        return self.name != "levelling"
+
+    @property
     def skews(self) -> tuple[float, ...]:
         return SKEWS if self.crossing else (1.0,)
+
+    @property
+    def bends(self) -> int:
+        return _HEIGHTS if self.name == "share" else _BENDS
+
+    def height(self, bend: Any) -> Any:
+        """The more bend, the lower; most of those that may reach 1 lie close to it."""
+        if self.name == "levelling":
+            return self.level * (1 - bend**2)
+        return 1 - (1 - (LEAST_HEIGHT if self.name == "share" else self.level)) * bend**2
 
     @property
     def log_density(self) -> float:
@@ -84,13 +107,14 @@ class _Kind:
 
     def curves(self, bend: np.ndarray, skew: np.ndarray, log_size: np.ndarray, log_slope: np.ndarray) -> Curve:
         """Curves that cross the level, or have their middle, at `log_size`; the more bend, the lower their height."""
+        height = self.height(bend)
         if not self.crossing:
-            return Curve(self.level * (1 - bend**2), np.exp(log_slope), log_size, 0.0, skew)
-        height = 1 - (1 - self.level) * bend**2  # most of them close to 1
-        share = self.level / height
+            return Curve(height, np.exp(log_slope), log_size, 0.0, skew)
+        among = 1.0 if self.name == "share" else height  # what the slope counts as certain success
+        share = self.level / among
         offset = np.log(np.expm1(-skew * np.log1p(-share)) / skew)  # F(offset) = share
         derivative = np.exp(offset) * (1 - share) / (1 + skew * np.exp(offset))  # of F there
-        scale = np.exp(log_slope) * self.level * (1 - self.level) / (height * derivative)
+        scale = np.exp(log_slope) * self.level * (1 - self.level) / (among * derivative)
         return Curve(height, scale, log_size, offset, skew)
 
 
@@ -112,7 +136,7 @@ class _Grid:
 
     @classmethod
     def plain(cls, kind: _Kind, box: Box, shape: tuple[int, int]) -> "_Grid":
-        skews, bends = np.meshgrid(kind.skews, _centres(np.array(box[2]), _BENDS), indexing="ij")
+        skews, bends = np.meshgrid(kind.skews, _centres(np.array(box[2]), kind.bends), indexing="ij")
         sizes, slopes = (np.tile(side, (bends.size, 1)) for side in box[:2])
         zero = np.zeros(bends.size)
         return cls(bends.ravel(), skews.ravel(), sizes, slopes, zero, zero, shape)
@@ -209,6 +233,24 @@ class _Bulk:
             members.append(np.where(inside, np.interp(log_sizes, known, values), -np.inf))
         return _log_sum(np.array(members))
 
+    def heights(self, share: float) -> tuple[float, float, float]:
+        """The median height, and the ends of the smallest set of bends that holds a share of the posterior.
+
+        Bends, whose prior is uniform: an interval of heights with equal tails would never reach 1.
+        """
+        bends = np.unique(self.grid.bends)
+        log_density = _log_sum(_log_sum(self.log_weights, axis=2).T).reshape(-1, len(bends))  # by skew
+        half = (bends[1] - bends[0]) / 2
+        fine = np.linspace(bends[0] - half, bends[-1] + half, 801)[1::2]
+        mass = np.exp(np.interp(fine, bends, _log_sum(log_density) - log_density.max()))
+        mass /= mass.sum()
+        kept = np.sort(np.argsort(-mass, kind="stable")[: np.searchsorted(np.cumsum(np.sort(mass)[::-1]), share) + 1])
+        step = (fine[1] - fine[0]) / 2
+        middle = fine[np.searchsorted(np.cumsum(mass), 0.5)]
+        ends = (middle, fine[kept[-1]] + step, fine[kept[0]] - step)
+        value, low, high = (float(self.kind.height(np.clip(bend, 0.0, 1.0))) for bend in ends)
+        return value, low, high
+
     def select(self, kept: np.ndarray) -> Curve:
         """Chosen curves, in one row."""
         fields = vars(self.grid.curves(self.kind)).values()
@@ -241,12 +283,12 @@ def _explain(kind: _Kind, counts: Counts) -> _Bulk:
         success, failure = _coarse(kind, size)
         log_likelihood += successes * success + (n - successes) * failure
     grid, log_likelihood = zoom(grid, log_likelihood)
-    bend_cell = (kind.box[2][1] - kind.box[2][0]) / _BENDS
+    bend_cell = (kind.box[2][1] - kind.box[2][0]) / kind.bends
     for _ in range(_ZOOMS):
         box = grid.box(log_likelihood, bend_cell, kind.box)
-        if box[2][1] - box[2][0] > 0.6 * _BENDS * bend_cell:
+        if box[2][1] - box[2][0] > 0.6 * kind.bends * bend_cell:
             break
-        bend_cell = (box[2][1] - box[2][0]) / _BENDS
+        bend_cell = (box[2][1] - box[2][0]) / kind.bends
         grid = _Grid.plain(kind, box, _RESTART)
         grid, log_likelihood = zoom(grid, likelihood(grid))
     log_prior = kind.log_density + np.log(grid.volumes * bend_cell)
@@ -258,11 +300,14 @@ class Posterior:
     """What is known of the curve: whether it crosses the level, and where."""
 
     crossing: _Bulk
-    levelling: _Bulk
+    levelling: _Bulk | None = None
+    """None where the level is a share of the height, which every curve reaches."""
 
     @functools.cached_property
     def levels_off(self) -> float:
         """Probability that the curve levels off below the level."""
+        if self.levelling is None:
+            return 0.0
         both = np.logaddexp(self.crossing.log_mass, self.levelling.log_mass)
         return float(np.exp(self.levelling.log_mass - both))
 
@@ -300,15 +345,16 @@ class Posterior:
 
     def best(self) -> Curve:
         """The most probable curve of the more probable kind."""
-        bulk = self.levelling if self.levels_off > 0.5 else self.crossing
+        bulk = self.crossing if self.levelling is None or self.levels_off <= 0.5 else self.levelling
         curves = bulk.select(bulk.log_weights == bulk.log_weights.max())
         return Curve(*(float(field[0]) for field in vars(curves).values()))
 
     def ensemble(self, log_sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Curves that carry nearly all of the posterior: weights, log thresholds, success probabilities by size."""
-        top = max(self.crossing.log_weights.max(), self.levelling.log_weights.max())
+        kinds = [bulk for bulk in (self.crossing, self.levelling) if bulk is not None]
+        top = max(bulk.log_weights.max() for bulk in kinds)
         weights, thresholds, successes = [], [], []
-        for bulk in (self.crossing, self.levelling):
+        for bulk in kinds:
             kept = bulk.log_weights > top - _BULK
             curves = bulk.select(kept)
             weights.append(np.exp(bulk.log_weights[kept] - top))
@@ -324,8 +370,18 @@ def posterior(level: float, lowest: float, highest: float, counts: Counts) -> Po
     Uniform a priori in the log threshold, the log slope and the root of the lapse rate; curves that level off do so
     somewhere below `highest`, since a later rise could not be told from a threshold out of reach.
     """
-    low, high = math.log(lowest), math.log(highest)
-    others = ((math.log(SLOPES[0]), math.log(SLOPES[1])), (0.0, 1.0))
-    crossing = _Kind(True, level, ((low - REACH, high + REACH), *others))
-    levelling = _Kind(False, level, ((low - REACH, high), *others))
+    crossing, levelling = (_Kind(name, level, _box(lowest, highest, reach)) for name, reach in _FIXED)
     return Posterior(_explain(crossing, counts), _explain(levelling, counts))
+
+
+def posterior_of_share(share: float, lowest: float, highest: float, counts: Counts) -> Posterior:
+    """What the counts say of the size at which the curve reaches a share of its own height, and of that height."""
+    return Posterior(_explain(_Kind("share", share, _box(lowest, highest, REACH)), counts))
+
+
+_FIXED: tuple[tuple[Literal["crossing", "levelling"], float], ...] = (("crossing", REACH), ("levelling", 0.0))
+
+
+def _box(lowest: float, highest: float, beyond: float) -> Box:
+    sizes = math.log(lowest) - REACH, math.log(highest) + beyond
+    return sizes, (math.log(SLOPES[0]), math.log(SLOPES[1])), (0.0, 1.0)

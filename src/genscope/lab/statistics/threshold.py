@@ -1,4 +1,7 @@
-"""Search and Threshold: which crossing of a success rate is looked for, and what is known of it.
+"""Search and Threshold: which crossings of a success rate are looked for, and what is known of them.
+
+A level is a probability, or a share of the plateau: "0.8 of plateau" is reached where the success rate is 0.8 times the
+rate that it tends to with the size. Failures that no sample size cures move the first and not the second.
 
 Guarantee: exact; `genscope.lab.statistics.estimation` computes what stands here.
 """
@@ -6,7 +9,7 @@ Guarantee: exact; `genscope.lab.statistics.estimation` computes what stands here
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,22 +18,55 @@ from genscope.refusal import Refusal
 
 State = Literal["crossed", "above", "below", "plateau", "unresolved"]
 
+Level = float | str  # 0.8, or "0.8 of plateau"
+OF_PLATEAU = " of plateau"
+
 RATIO = 1.1  # between neighbouring sizes of a search: few sizes, hence few compiled shapes and shared trials
+
+
+def share_of(level: Level) -> tuple[float, bool]:
+    """The number of a level, and whether it is a share of the plateau.
+
+    >>> share_of(0.5), share_of("0.8 of plateau")
+    ((0.5, False), (0.8, True))
+    """
+    number, of_plateau, rest = str(level).partition(OF_PLATEAU)
+    try:
+        share = float(number)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1 or rest or isinstance(level, str) != bool(of_plateau):
+        raise Refusal(
+            f"Search got level={level!r}: a level lies between 0, which is never success, and 1, which is certain "
+            f"success. Choose between, such as 0.8 or '0.8{OF_PLATEAU}'."
+        )
+    return share, bool(of_plateau)
+
+
+def words_of(level: Level) -> str:
+    """A level in words.
+
+    >>> words_of(0.5), words_of("0.8 of plateau")
+    ('50 %', '80 % of the plateau')
+    """
+    share, of_plateau = share_of(level)
+    return f"{100 * share:g} %{' of the plateau' if of_plateau else ''}"
 
 
 @dataclass(frozen=True)
 class Search:
     """Adaptive search for the size along `axis` at which `outcome` is true with probability `level`.
 
-    It ends when both ends of the interval lie within a factor `1 + width` of the estimate, when the threshold is
-    known to lie outside `lowest` to `highest` or not to exist, or after `trials` trials. Trials come in groups of
-    `batch` at one size and in rounds of `round`. `start` is a first guess; without one the first round is spread over
-    all sizes.
+    Of several levels the first is the one that is spoken of; rounds are shared between those that are not resolved.
+    A level is resolved when both ends of the interval lie within a factor `1 + width` of the estimate, or when the
+    threshold is known to lie outside `lowest` to `highest` or not to exist. The search ends then, or after `trials`
+    trials. Trials come in groups of `batch` at one size and in rounds of `round`. `start` is a first guess; without one
+    the first round is spread over all sizes.
     """
 
     axis: str = "sample_size"
     outcome: str = "success"
-    level: float = 0.8
+    level: Level | tuple[Level, ...] = 0.8
     confidence: float = 0.95
     lowest: int = 8
     highest: int = 2000
@@ -41,8 +77,12 @@ class Search:
     batch: int = 4
 
     def __post_init__(self) -> None:
-        if not 0 < self.level < 1:
-            raise Refusal(f"Search got level={self.level}: success is certain at 1 and never at 0. Choose between.")
+        if isinstance(self.level, list):  # from JSON
+            object.__setattr__(self, "level", tuple(self.level))
+        for level in self.levels:
+            share_of(level)
+        if not self.levels or len({*self.levels}) < len(self.levels):
+            raise Refusal(f"Search got level={self.level}: it looks for one level or several. Name each of them once.")
         if not 0.5 <= self.confidence < 1:
             raise Refusal(f"Search got confidence={self.confidence}: allowed are 0.5 to below 1. Try 0.95.")
         if not 1 <= self.lowest < self.highest:
@@ -64,6 +104,11 @@ class Search:
             )
 
     @property
+    def levels(self) -> tuple[Level, ...]:
+        """All of them."""
+        return self.level if isinstance(self.level, tuple) else (self.level,)
+
+    @property
     def sizes(self) -> np.ndarray:
         """The sizes it may use: a geometric ladder, rounded to whole numbers."""
         return _ladder(self.lowest, self.highest)
@@ -73,6 +118,14 @@ class Search:
 def _ladder(lowest: int, highest: int) -> np.ndarray:
     steps = max(1, round(math.log(highest / lowest) / math.log(RATIO)))
     return np.unique(np.geomspace(lowest, highest, steps + 1).round().astype(int))
+
+
+class Interval(NamedTuple):
+    """An estimate and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -91,6 +144,9 @@ class Threshold:
     trials: int
     state: State
     axis: str = "sample_size"
+    level: Level = 0.8
+    plateau: Interval | None = None
+    """The success rate that the curve tends to with the size; None without a trial."""
     levels_off: float = 0.0
     """Probability that the success rate levels off below the level."""
     log_sizes: tuple[float, ...] = field(default=(), repr=False)
@@ -106,8 +162,11 @@ class Threshold:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and words for JSON."""
-        ends = {"low": self.low, "high": self.high}
-        return {self.axis: self.size, **ends, "trials": self.trials, "state": self.state}
+        return {
+            self.axis: self.size,
+            **{"low": self.low, "high": self.high, "trials": self.trials, "state": self.state, "level": self.level},
+            "plateau": None if self.plateau is None else self.plateau._asdict(),
+        }
 
 
 def first_reaching(counts: Counts, level: float = 0.8) -> float | None:
