@@ -35,7 +35,7 @@ def description(path: Path) -> Mapping[str, Any] | None:
 
 def arranged(path: Path, weights: Weights, told: Mapping[str, Any]) -> tuple[Layout, Stack, int]:
     """Layout, weights and number of layers of a model of genscope's."""
-    name = told.get("class")
+    name = str(told.get("class"))
     if name not in _CLASSES:
         raise Refusal(
             f"{path} holds a {name} of genscope, whose attention is not of the theorem's kind: norms are taken of "

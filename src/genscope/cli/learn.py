@@ -260,5 +260,4 @@ def _plateau(row: dict[str, Any]) -> str:
     known = row["plateau"]
     if known is None:
         return "unknown"
-    shown, between = words.measured(known["value"], known["low"], known["high"])
-    return shown if known["low"] is None else f"{shown} {between}"
+    return " ".join(words.measured(*known.values()))

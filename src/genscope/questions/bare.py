@@ -13,7 +13,6 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Reading, Search, Selection, Threshold
 from genscope.lab.plans.design import rounds
 from genscope.random import derived, root, stream
-from genscope.refusal import Refusal
 
 
 def sample_complexity(
@@ -32,11 +31,6 @@ def sample_complexity(
     It ends when both ends of the 95 % interval lie within a factor `1 + width` of the estimate, or after so many
     trials.
     """
-    if not callable(trial):
-        raise Refusal(
-            f"sample_complexity got a {type(trial).__name__}: it takes a function of a key and a sample size that says "
-            "whether a run succeeded. Give such a function."
-        )
     batch = min(4, trials)
     search = Search(
         level=level, lowest=low, highest=high, start=start, width=width, trials=trials, round=4 * batch, batch=batch

@@ -30,12 +30,9 @@ def answers(reading: Reading) -> list[dict[str, Any]]:
     ]
 
 
-def plateau(found: Threshold) -> dict[str, float | None] | None:
-    """The success rate that large samples tend to, with its interval where that is known."""
-    known = getattr(found, "plateau", None)
-    if known is not None:
-        return known._asdict()
-    return None if found.curve is None else {"value": float(found.curve.height), "low": None, "high": None}
+def plateau(found: Threshold) -> dict[str, float] | None:
+    """The success rate that large samples tend to, with its interval."""
+    return None if found.plateau is None else found.plateau._asdict()
 
 
 def laws(reading: Reading) -> dict[str, Mapping[str, Any]]:
@@ -43,7 +40,7 @@ def laws(reading: Reading) -> dict[str, Mapping[str, Any]]:
     lengths = {point["context_length"] for point, _ in reading.thresholds}
     if len(lengths) < 3:
         return {}
-    return {name if isinstance(name, str) else name[0]: fit.as_dict() for name, fit in reading.laws.items()}
+    return {name: fit.as_dict() for (name, _), fit in reading.laws.items()}
 
 
 def _seconds(frame: pl.DataFrame) -> dict[tuple[str, int], float]:

@@ -57,14 +57,14 @@ def _indicators(x: Array) -> Array:
 
 def _recurrent(kind: str, **recipe: Any) -> Network:
     words = f"{kind.upper()} of 64 units that reads bit and position, one by one"
-    return Network(words, _drawing(partial(BitRecurrent, kind=kind)), Recipe(**recipe))
+    return Network(words, _drawing(partial(BitRecurrent, kind=kind)), Recipe(rows=128, floor=1e-3, **recipe))
 
 
 NAMED: dict[str, Network] = {
     "transformer": Network(
         "one-layer Transformer of width 64 with 16 heads, read at CLS, by its exact shortcut",
         _drawing(partial(BitClassifier, initialisation=TUNED)),
-        Recipe(rate=1e-3, steps=600, epsilon=1e-5),
+        Recipe(rate=1e-3, epsilon=1e-5),
         predict=lambda model, x: model.outputs(x),
         prepare=_indicators,
         train=outputs_of_indicators,
@@ -72,17 +72,17 @@ NAMED: dict[str, Network] = {
     "bit-transformer": Network(
         "two-layer Transformer without layer norm, one head per layer, one-hot positions",
         _drawing(BitTransformer),
-        Recipe(rate=1e-3, steps=1000),
+        Recipe(rows=256, floor=1e-4),
     ),
-    "mlp": Network("two hidden layers of 128 ReLU units", _drawing(BitPerceptron), Recipe(rate=1e-3, steps=1000)),
-    "rnn": _recurrent("rnn"),
-    "gru": _recurrent("gru"),
-    "lstm": _recurrent("lstm"),
+    "mlp": Network("two hidden layers of 128 ReLU units", _drawing(BitPerceptron), Recipe(rate=3e-3, floor=1e-4)),
+    "rnn": _recurrent("rnn", rate=3e-3),
+    "gru": _recurrent("gru", rate=1e-2),
+    "lstm": _recurrent("lstm", rate=1e-2),
     "linear": Network(
-        "logistic regression", _drawing(partial(BitPerceptron, hidden=())), Recipe(rate=1e-2, steps=1000)
+        "logistic regression", _drawing(partial(BitPerceptron, hidden=())), Recipe(rate=3e-2, steps=2000, floor=1e-3)
     ),
 }
-OWN = Recipe(rate=1e-3, steps=1000)  # of a user's network
+OWN = Recipe(floor=1e-3)  # of a user's network
 
 
 @functools.cache  # one object for a name, so that runs share programs
@@ -98,7 +98,11 @@ def named(name: str) -> Network:
                 "multiple of the number of heads. Change --layers, --heads or --dim."
             )
         words = f"Transformer of {layers} layers, {heads} heads and width {dim}, read at CLS"
-        return Network(words, _drawing(partial(BitEncoder, layers=layers, heads=heads, dim=dim)), Recipe())
+        return Network(
+            words,
+            _drawing(partial(BitEncoder, layers=layers, heads=heads, dim=dim)),
+            Recipe(rate=3e-3, rows=256, floor=1e-3),
+        )
     raise Refusal(
         f"learn got the network {name!r}: known are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "
         f"{IDEAL}, and my_file.py:build, a function of yours. Choose among these."

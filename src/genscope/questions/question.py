@@ -20,6 +20,7 @@ from jaxtyping import Array, Key
 
 from genscope.fourier import parse
 from genscope.fourier.expression import Expression
+from genscope.questions.recipes import Recipe
 from genscope.questions.user_files import UserFile, is_user_file, user_file
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, SparseExpression
@@ -66,6 +67,7 @@ class Question:
         for name, (fits, allowed) in checks.items():
             if not fits:
                 raise Refusal(f"learn got {name} {getattr(self, name)}: {allowed}. Choose such a value.")
+        Recipe().override(self.rate, self.steps, self.optimizer)
 
     @functools.cached_property
     def name(self) -> str:

@@ -10,6 +10,7 @@ Guarantee: exact; function, initial weights, sample and held-out examples come f
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,7 +77,7 @@ def reached(validation: Validation, model: Any, accuracy: float) -> bool:
     """Whether a model gets the asked share right; far from it, after a look at the first examples."""
     if accuracy == 1:
         return validation.perfect(model)
-    spread = SCREEN * np.sqrt(accuracy * (1 - accuracy) / validation.chunk)
+    spread = SCREEN * math.sqrt(accuracy * (1 - accuracy) / validation.chunk)
     return validation.screen(model) >= accuracy - spread and validation.accuracy(model) >= accuracy
 
 
@@ -152,18 +153,36 @@ def network_of(question: Question, name: str) -> Network:
     return named(name) if own is None else Network(own.label, functools.partial(_built, own), OWN)
 
 
-def _built(file: UserFile, key: Key[Array, ""], context_length: int) -> Any:
+class _Rest:
+    """What a user's module has beside its arrays: equal to itself alone, and hashed as such."""
+
+    def __init__(self, tree: Any):
+        self.tree = tree
+
+
+class Own(eqx.Module):
+    """A user's network as arrays and the rest, which programs are compiled for."""
+
+    arrays: Any
+    rest: _Rest = eqx.field(static=True)
+
+    def outputs(self, x: Array) -> Array:
+        """Outputs of a batch."""
+        return outputs(eqx.combine(self.arrays, self.rest.tree), x)
+
+
+def _built(file: UserFile, key: Key[Array, ""], context_length: int) -> Own:
     """The user's network; parts that are no arrays are those of its first, so that programs are shared."""
-    model = file.found()(key, context_length)
-    arrays, rest = eqx.partition(model, eqx.is_array)
-    shared = _fixed_part(file, context_length)
+    arrays, rest = eqx.partition(file.found()(key, context_length), eqx.is_array)
+    first = _first_rest(file, context_length)
     # A class that the builder defines anew with every call is another class each time: its programs are not shared.
-    return eqx.combine(arrays, shared) if jax.tree.structure(rest) == jax.tree.structure(shared) else model
+    same = jax.tree.structure(rest) == jax.tree.structure(first.tree)
+    return Own(arrays, first if same else _Rest(rest))
 
 
 @functools.cache
-def _fixed_part(file: UserFile, context_length: int) -> Any:
-    return eqx.partition(file.found()(jr.key(0), context_length), eqx.is_array)[1]
+def _first_rest(file: UserFile, context_length: int) -> _Rest:
+    return _Rest(eqx.partition(file.found()(jr.key(0), context_length), eqx.is_array)[1])
 
 
 def check_task(question: Question, context_length: int) -> None:
@@ -175,8 +194,8 @@ def check_task(question: Question, context_length: int) -> None:
     if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isin(labels, (0, 1)).all():
         raise Refusal(
             f"learn got the task {question.asked}, whose inputs have the shape {batch.x.shape[1:]} and whose labels "
-            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is {context_length} "
-            "bits with a label 0 or 1. Give a task of that kind, or its own context length."
+            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is "
+            f"{context_length} bits with a label 0 or 1. Give a task of that kind, or its own context length."
         )
 
 
@@ -204,7 +223,7 @@ def check_network(question: Question, name: str, context_length: int) -> None:
     learner = network_of(question, name)
     if name not in {file.label for file in question.builders}:
         return
-    model = learner.build(jr.key(0), context_length)
+    model = next(file for file in question.builders if file.label == name).found()(jr.key(0), context_length)
     if not callable(model):
         raise Refusal(
             f"learn got the network {name}, whose builder returns a {type(model).__name__}: it is an Equinox module "

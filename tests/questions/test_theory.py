@@ -1,0 +1,88 @@
+"""What theory says of a question, against counting by hand and by brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from genscope import bounds
+from genscope.fourier import table_of_number
+from genscope.questions.placements import placements, symmetries
+from genscope.questions.question import ask
+from genscope.questions.theory import TARGET, function_facts, statements
+
+
+def by_name(*asked, **settings):
+    return {each.name: each for each in statements(*asked, **settings)}
+
+
+def test_symmetries_of_all_functions_of_three_bits_are_those_found_by_trying():
+    points = list(itertools.product((0, 1), repeat=3))
+    for number in range(256):
+        table = table_of_number(number, 3)
+        value = {point: table[point[0] + 2 * point[1] + 4 * point[2]] for point in points}
+        kept = sum(
+            all(value[tuple(point[i] for i in order)] == value[point] for point in points)
+            for order in itertools.permutations(range(3))
+        )
+        assert symmetries(table) == kept
+
+
+@pytest.mark.parametrize("expression", ["x0&x1|x2&x3", "x0^x1&x2", "maj(x0,x1,x2)^x3", "x0&~x1", "x0"])
+def test_placements_are_the_functions_that_they_make(expression):
+    question = ask(expression)
+    support, table = question.expression.reduced
+    length = len(support) + 1
+    inputs = np.array(list(itertools.product((0, 1), repeat=length)))
+    made = {
+        table[(inputs[:, list(places)] * 2 ** np.arange(len(places))).sum(axis=1)].tobytes()
+        for places in itertools.permutations(range(length), len(support))
+    }
+    assert placements(question, length) == len(made)
+
+
+def test_the_numbers_of_the_example_are_those_worked_out_by_hand():
+    question = ask("maj(x0,x5,x9)^x20")
+    assert placements(question, 64) == math.comb(64, 3) * 61
+    said = by_name(question, 64, ["linear"], 200.0)
+    assert said["information bound"].sample_size == 21  # log2 of 0.8 times 2,541,504 is 20.96
+    assert said["parameters of linear"].sample_size == 65 / TARGET
+    assert function_facts(question) == {"degree": 4, "sparsity": 4, "support": 4, "influence": 2.5}
+    assert [each for each in said.values() if each.lower] == [said["information bound"]]
+
+
+def test_noise_and_accuracy_change_the_information_bound():
+    plain = by_name(ask("x0&x1"), 100)["information bound"]
+    noisy = by_name(ask("x0&x1", noise=0.11), 100)["information bound"]
+    bits = math.log2(4950)
+    entropy = -0.11 * math.log2(0.11) - 0.89 * math.log2(0.89)  # about a half
+    assert plain.sample_size == math.ceil(bits + math.log2(0.8))
+    assert noisy.sample_size == math.ceil((0.8 * bits - 1) / (1 - entropy))
+    loose = by_name(ask("x0&x1", accuracy=0.9), 100)["information bound"]
+    assert (loose.sample_size, loose.vacuous) == (None, True)
+
+
+def test_sample_sizes_of_upper_bounds_bring_the_error_to_the_target_and_not_before():
+    said = by_name(ask("x0&x1&x2"), 50, [], 60.0)
+    found = said["covering bound"]
+    assert found.explicit
+    assert found.vacuous
+    import jax.random as jr
+
+    from genscope.constructions import SparseFunction, construct, cover_arguments
+
+    function = SparseFunction.parse("x0&x1&x2", context_length=50)
+    cover = bounds.head(**cover_arguments(construct(function, key=jr.key(0)), 50)).value
+    tail = math.log(2 / 0.05)
+    assert found.sample_size == math.ceil(8 * (cover + tail) / TARGET**2)
+    assert not said["PAC-Bayes bound"].explicit
+    many = by_name(ask("x0&x1&x2"), 50, [], 1e12)
+    assert not many["covering bound"].vacuous
+    assert not many["PAC-Bayes bound"].vacuous
+
+
+def test_a_function_with_more_components_than_bits_has_no_fourier_construction():
+    said = by_name(ask("x0&x1&x2"), 4)["PAC-Bayes bound"]
+    assert said.sample_size is None
+    assert "at most 4 components" in said.says
