@@ -10,6 +10,7 @@ from benchmarks import (
     classifier_scaling,
     classifier_step,
     construct,
+    learn,
     probe,
     sharpness,
     spectrum,
@@ -32,5 +33,6 @@ for benchmark in (
     spectrum,
     sharpness,
     workers,
+    learn,
 ):
     benchmark.main()

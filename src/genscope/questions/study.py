@@ -25,7 +25,6 @@ BUDGETS = {  # the largest sample, the trials of a threshold at most, the width 
     "standard": (20_000, 400, 0.10),
     "paper": (200_000, 2_000, 0.05),
 }
-LOWEST = 4
 ROUND, BATCH = 16, 4
 LABELS = {
     "context_length": "context length T",
@@ -47,13 +46,17 @@ class Learning:
 
 
 def search(question: Question, budget: str) -> Search:
-    """What is searched at a budget; the first guess grows with the number of bits that matter."""
+    """What is searched at a budget; where it begins grows with the number of bits that matter, as far as it is known.
+
+    Neither depends on the context length, so that a length that is asked for later adds to the same search.
+    """
     highest, trials, width = BUDGETS[budget]
+    size = question.support_size or 1
     return Search(
         level=question.success,
-        lowest=LOWEST,
+        lowest=2 * size + 2,
         highest=highest,
-        start=24 * (question.support_size or 4),
+        start=24 * size,
         width=question.width or width,
         trials=trials,
         round=ROUND,

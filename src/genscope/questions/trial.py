@@ -220,7 +220,7 @@ def check_network(question: Question, name: str, context_length: int) -> None:
     if name == IDEAL:
         _check_ideal(question, context_length)
         return
-    learner = network_of(question, name)
+    network_of(question, name)  # refuses a name that is not known
     if name not in {file.label for file in question.builders}:
         return
     model = next(file for file in question.builders if file.label == name).found()(jr.key(0), context_length)
