@@ -52,6 +52,13 @@ def test_the_numbers_of_the_example_are_those_worked_out_by_hand():
     assert [each for each in said.values() if each.lower] == [said["information bound"]]
 
 
+def test_the_ideal_learner_is_computed_where_it_is_known():
+    for expression in ("x0&x1&x2", "x0|x1|x2", "~x0&~x1&~x2"):
+        assert by_name(ask(expression), 200)["ideal learner"].sample_size == 35  # docs/claims.md has it at T = 200
+    assert "ideal learner" not in by_name(ask("x0&x1&~x2"), 200)
+    assert "ideal learner" not in by_name(ask("x0&x1", noise=0.1), 200)
+
+
 def test_noise_and_accuracy_change_the_information_bound():
     plain = by_name(ask("x0&x1"), 100)["information bound"]
     noisy = by_name(ask("x0&x1", noise=0.11), 100)["information bound"]

@@ -29,6 +29,7 @@ from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
+from genscope.tasks.uniqueness import ideal_sample_size
 
 TARGET = 0.1  # error that upper bounds are asked for
 GUESSING = 0.5  # error of whoever knows nothing of balanced labels
@@ -114,7 +115,21 @@ def _information(question: Question, context_length: int) -> Statement:
 
 
 def _ideal(question: Question, context_length: int) -> list[Statement]:
-    return []
+    """What suffices for the learner that returns a placement which fits; computed for balanced ANDs and ORs."""
+    assert question.expression is not None
+    _, table = question.expression.reduced
+    balanced = question.bias is None and not question.noise and question.accuracy == 1
+    if not balanced or table.sum() not in (1, len(table) - 1):
+        return []
+    # Flipping bits and the label makes an AND of every function with one exceptional input, and of its law the AND's
+    # only if that input is all ones or all zeros: the bits have one probability.
+    if int(np.flatnonzero(table == (table.sum() == 1))[0]) not in (0, len(table) - 1):
+        return []
+    size = len(table).bit_length() - 1
+    found = ideal_sample_size(context_length=context_length, support_size=size, failure=1 - question.success)
+    says = f"with so many, fewer than {1 - question.success:.2g} other placements are expected to fit"
+    source = "edelman2022, Section 6 (ours)"
+    return [Statement("ideal learner", context_length, found, explicit=True, vacuous=False, says=says, source=source)]
 
 
 def _construction_place(question: Question, context_length: int) -> SparseFunction:
