@@ -1,7 +1,5 @@
 """Rivals against brute force, and the ideal learner against values by hand and a Monte Carlo value."""
 
-import itertools
-import math
 from functools import partial
 
 import jax.numpy as jnp
@@ -12,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genscope.tasks import SparseAnd, SparseExpression, SparseMajority, SparseOr, SparseParity, SparseThreshold
-from genscope.tasks.uniqueness import draw_unique, expected_rivals, find_rival, ideal_sample_size, information_bound
-from tests.chance import assert_mean
+from genscope.tasks.uniqueness import draw_unique, find_rival
 from tests.reference import uniqueness as reference
-from tests.seeds import seed
 
 FAMILIES = {
     "and": SparseAnd.at,
@@ -190,56 +186,3 @@ def test_impossible_draws_are_refused(options):
 
 
 # The ideal learner.
-
-
-@pytest.mark.parametrize("context_length", [3, 4, 50, 300, 100_000])
-@pytest.mark.parametrize("sample_size", [0, 1, 37, 200])
-def test_expected_rivals_of_three_bits_by_hand(context_length, sample_size):
-    """C(T-3,3) 2^-m + 3 C(T-3,2) (2p^5)^m + 3 (T-3) (2p^4)^m."""
-    p, rest, m = 2 ** (-1 / 3), context_length - 3, sample_size
-    want = math.comb(rest, 3) * 2.0**-m + 3 * math.comb(rest, 2) * (2 * p**5) ** m + 3 * rest * (2 * p**4) ** m
-    got = expected_rivals(context_length=context_length, sample_size=sample_size)
-    assert got == pytest.approx(want, rel=1e-12)
-    if sample_size == 0:
-        assert got == math.comb(context_length, 3) - 1
-
-
-@pytest.mark.parametrize(("support_size", "probability"), [(1, None), (2, None), (3, 0.6)])
-def test_expected_rivals_by_monte_carlo(support_size, probability):
-    """20,000 samples of 6 examples; one example less is found."""
-    rng = np.random.default_rng(seed())
-    task = SparseAnd.at(list(range(support_size)), context_length=7, probability=probability)
-    x = rng.random((20_000, 6, 7)) < task.probability
-    y = x[:, :, :support_size].all(axis=2)
-    others = itertools.islice(itertools.combinations(range(7), support_size), 1, None)
-    counts = sum((x[:, :, list(other)].all(axis=2) == y).all(axis=1).astype(int) for other in others)
-    exact, other = (
-        expected_rivals(context_length=7, sample_size=m, support_size=support_size, probability=probability)
-        for m in (6, 5)
-    )
-    assert_mean(counts, exact, planted=other)
-
-
-def test_ideal_sample_size_is_the_first_that_is_enough():
-    assert ideal_sample_size(context_length=300) == 37  # computed by other code
-    for context_length, support_size, failure in [(300, 3, 0.2), (10, 2, 0.01), (100_000, 3, 0.5), (50, 1, 0.1)]:
-        size = ideal_sample_size(context_length=context_length, support_size=support_size, failure=failure)
-        expected = partial(expected_rivals, context_length=context_length, support_size=support_size)
-        assert expected(sample_size=size) <= failure < expected(sample_size=size - 1)
-    assert ideal_sample_size(context_length=3) == 0  # one hypothesis only
-    assert ideal_sample_size(context_length=4, failure=5.0) == 0
-
-
-def test_information_bound():
-    assert information_bound(context_length=300) == pytest.approx(22.09, abs=5e-3)  # log₂ of the number of supports
-    assert information_bound(context_length=3) == 0
-
-
-@pytest.mark.parametrize("support_size", [0, 5])
-def test_sizes_are_checked(support_size):
-    with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
-        expected_rivals(context_length=4, sample_size=1, support_size=support_size)
-    with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
-        information_bound(context_length=4, support_size=support_size)
-    with pytest.raises(ValueError, match="Give a positive number"):
-        ideal_sample_size(context_length=4, failure=0.0)

@@ -27,7 +27,7 @@ from genscope.lab import (
 )
 from genscope.random import stream
 from genscope.studies._bit_training import draw_and, summary, train
-from genscope.tasks.uniqueness import ideal_sample_size, information_bound
+from genscope.tasks import ideal_sample_size, information_bound
 
 
 def trial(key: Key[Array, ""], **point: Any) -> dict[str, Any]:
@@ -73,17 +73,18 @@ LABELS = {
     "success": "share of trials that reach 100 %",
     "preset": "preset",
 }
+AND, BALANCED = "x0 & x1 & x2", 0.5 ** (1 / 3)
 _REFERENCE_LENGTHS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800)
 REFERENCES = (
     Reference(
         "ideal learner (20 % failure)",
         _REFERENCE_LENGTHS,
-        [ideal_sample_size(context_length=length) for length in _REFERENCE_LENGTHS],
+        [ideal_sample_size(AND, context_length=length, probability=BALANCED) for length in _REFERENCE_LENGTHS],
     ),
     Reference(
         "information bound log₂ C(T, 3)",
         _REFERENCE_LENGTHS,
-        [information_bound(context_length=length) for length in _REFERENCE_LENGTHS],
+        [information_bound(AND, context_length=length) for length in _REFERENCE_LENGTHS],
     ),
 )
 

@@ -1,10 +1,10 @@
-r"""Training sets that identify their hypothesis: rejection of ambiguous draws, and what an ideal learner needs.
+"""Training sets that identify their hypothesis: rejection of ambiguous draws.
 
 Source: edelman2022, Section 6; that training sets which fit more than one support are rejected is recalled from the
 paper and not in the texts we have.
-Departures: the search for rivals, the expected number of rivals and the ideal learner are ours.
+Departures: the search for rivals is ours.
 Guarantee: exact. AND, OR and parity have searches of their own; every other function is searched with pruning, and a
-search that would pass its limit raises instead of guessing. `expected_rivals` is an exact expectation.
+search that would pass its limit raises instead of guessing.
 """
 
 import math
@@ -89,64 +89,9 @@ def draw_unique(
             return UniqueDraw(Batch(jnp.asarray(x), jnp.asarray(y)), attempt - identified, identified)
 
 
-def expected_rivals(
-    *, context_length: int, sample_size: int, support_size: int = 3, probability: float | None = None
-) -> float:
-    r"""The expected number of other supports whose AND fits m random examples.
-
-    $\sum_{k<s}\binom sk\binom{T-s}{s-k}(1-2p^s+2p^{2s-k})^m$: two ANDs that share k positions differ where one of
-    them is 1 and the other is not, with probability $2(p^s-p^{2s-k})$. Balanced labels ($p^s=1/2$) by default.
-    """
-    _check_sizes(context_length, support_size)
-    p = 0.5 ** (1 / support_size) if probability is None else probability
-    rest = context_length - support_size
-    return math.fsum(
-        math.comb(support_size, shared)
-        * math.comb(rest, support_size - shared)
-        * (1 - 2 * p**support_size + 2 * p ** (2 * support_size - shared)) ** sample_size
-        for shared in range(support_size)
-    )
-
-
-def ideal_sample_size(*, context_length: int, support_size: int = 3, failure: float = 0.2) -> int:
-    """The smallest sample at which fewer than `failure` rivals of a balanced AND are expected.
-
-    A learner that returns any consistent support then fails with at most that probability (Markov's inequality).
-    """
-    if not failure > 0:
-        raise Refusal(f"ideal_sample_size got {failure=}: some rivals are always possible. Give a positive number.")
-
-    def enough(sample_size: int) -> bool:
-        rivals = expected_rivals(context_length=context_length, sample_size=sample_size, support_size=support_size)
-        return rivals <= failure
-
-    high = 1
-    while not enough(high):
-        high *= 2
-    low = -1  # not enough, or never asked: the answer lies in (low, high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def information_bound(*, context_length: int, support_size: int = 3) -> float:
-    r"""$\log_2\binom Ts$: each label carries at most one bit, and so many bits name the support."""
-    _check_sizes(context_length, support_size)
-    return math.log2(math.comb(context_length, support_size))
-
-
 @eqx.filter_jit
 def _sample(task: AbstractSparseBoolean, key: Key[Array, ""], size: int) -> Batch:
     return task.sample(key, size)
-
-
-def _check_sizes(context_length: int, support_size: int) -> None:
-    if not 1 <= support_size <= context_length:
-        raise Refusal(
-            f"got {support_size=} with {context_length=}: the support is a set of positions, so 1 <= support_size <= "
-            f"{context_length}. Shorten the support or lengthen the context."
-        )
 
 
 def _examples(
