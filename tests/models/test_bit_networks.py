@@ -37,7 +37,7 @@ def test_a_recurrent_network_is_the_one_written_by_hand(kind):
         found = jax.vmap(model)(INPUTS)
     d = model.direction
     arrays = [np.asarray(w) for w in (model.position, d.w_in, d.b_in, d.w_state, d.b_state, model.w_read)]
-    expected = [bit_networks.recurrent(kind, *arrays, float(model.b_read), x) for x in INPUTS]
+    expected = [bit_networks.recurrent(kind, arrays, float(model.b_read), x) for x in INPUTS]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 

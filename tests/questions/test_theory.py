@@ -7,26 +7,14 @@ import numpy as np
 import pytest
 
 from genscope import bounds
-from genscope.fourier import table_of_number
-from genscope.questions.placements import placements, symmetries
+from genscope.questions.placements import placements
 from genscope.questions.question import ask
-from genscope.questions.theory import TARGET, function_facts, statements
+from genscope.questions.theory import TARGET, function_facts, limits, statements
+from genscope.tasks import expected_rivals
 
 
 def by_name(*asked, **settings):
     return {each.name: each for each in statements(*asked, **settings)}
-
-
-def test_symmetries_of_all_functions_of_three_bits_are_those_found_by_trying():
-    points = list(itertools.product((0, 1), repeat=3))
-    for number in range(256):
-        table = table_of_number(number, 3)
-        value = {point: table[point[0] + 2 * point[1] + 4 * point[2]] for point in points}
-        kept = sum(
-            all(value[tuple(point[i] for i in order)] == value[point] for point in points)
-            for order in itertools.permutations(range(3))
-        )
-        assert symmetries(table) == kept
 
 
 @pytest.mark.parametrize("expression", ["x0&x1|x2&x3", "x0^x1&x2", "maj(x0,x1,x2)^x3", "x0&~x1", "x0"])
@@ -52,11 +40,20 @@ def test_the_numbers_of_the_example_are_those_worked_out_by_hand():
     assert [each for each in said.values() if each.lower] == [said["information bound"]]
 
 
-def test_the_ideal_learner_is_computed_where_it_is_known():
-    for expression in ("x0&x1&x2", "x0|x1|x2", "~x0&~x1&~x2"):
-        assert by_name(ask(expression), 200)["ideal learner"].sample_size == 35  # docs/claims.md has it at T = 200
-    assert "ideal learner" not in by_name(ask("x0&x1&~x2"), 200)
-    assert "ideal learner" not in by_name(ask("x0&x1", noise=0.1), 200)
+def test_the_ideal_learner_is_that_of_the_task_with_the_asked_bias_and_success():
+    assert by_name(ask("x0&x1&x2"), 200)["ideal learner"].sample_size == 35  # docs/claims.md has it at T = 200
+    found = by_name(ask("maj(x0,x1,x2)^x3", bias=0.3, success=0.5), 30)["ideal learner"]
+    rivals = [expected_rivals("maj(x0,x1,x2)^x3", context_length=30, sample_size=m, probability=0.3) for m in range(80)]
+    assert found.sample_size == next(m for m, rival in enumerate(rivals) if rival <= 0.5)
+    assert by_name(ask("x0&x1", noise=0.1), 200)["ideal learner"].sample_size is None
+
+
+def test_a_class_that_is_not_counted_has_no_bound():
+    many = ask("x0&x1&x2&x3&x4&x5&x6&x7&~x8")
+    assert placements(many, 20) is None
+    said = {each.name: each for each in limits(many, 600)}
+    assert said["information bound"].sample_size is said["ideal learner"].sample_size is None
+    assert placements(ask("x0&x1", fixed_support=True), 20) == 1
 
 
 def test_noise_and_accuracy_change_the_information_bound():

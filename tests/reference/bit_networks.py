@@ -21,7 +21,8 @@ def _sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def recurrent(kind, position, w_in, b_in, w_state, b_state, w_read, b_read, bits):
+def recurrent(kind, arrays, b_read, bits):
+    position, w_in, b_in, w_state, b_state, w_read = arrays
     units = len(w_read)
     h, c = np.zeros(units), np.zeros(units)
     for t, b in enumerate(bits):

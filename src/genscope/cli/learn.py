@@ -215,7 +215,8 @@ def _tell(answer: "Answer", store: str) -> None:
 
     function = answer.function
     if answer.placements is not None:
-        class_ = ", ".join(f"{number:,} at T = {length}" for length, number in answer.placements.items())
+        counted = answer.placements.items()
+        class_ = ", ".join(f"{'unknown' if n is None else f'{n:,}'} at T = {length}" for length, n in counted)
         typer.echo(
             f"{answer.question.asked}: {function['support']} bits matter, degree {function['degree']}, "
             f"{function['sparsity']} Fourier components, total influence {words.number(function['influence'])}; bits "

@@ -95,7 +95,7 @@ class Answer:
         }
 
     @property
-    def placements(self) -> dict[str, int] | None:
+    def placements(self) -> dict[str, int | None] | None:
         """By context length, how many functions the class has; None for a task of the user's."""
         if self.question.expression is None:
             return None

@@ -10,6 +10,7 @@ those of the construction under its read-out, the bound by norm and sharpness of
 dominates (of uniform bits, and without the remainder beyond the second order): both are about existence, not training.
 """
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +30,8 @@ from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
-from genscope.tasks.uniqueness import ideal_sample_size
+from genscope.tasks import ideal_sample_size
+from genscope.tasks.ideal_learner import MOST_VARIABLES
 
 TARGET = 0.1  # error that upper bounds are asked for
 GUESSING = 0.5  # error of whoever knows nothing of balanced labels
@@ -89,47 +91,49 @@ def limits(question: Question, context_length: int) -> list[Statement]:
     """What no learner can do without, and what an ideal one needs."""
     if question.expression is None or question.fixed_support:
         return []
-    return [_information(question, context_length), *_ideal(question, context_length)]
+    return [_information(question, context_length), _ideal(question, context_length)]
 
 
 def _information(question: Question, context_length: int) -> Statement:
     """Labels that name one of the placements: noiseless by counting, noisy by Fano's inequality."""
-    bits = math.log2(placements(question, context_length))
+    count = placements(question, context_length)
+    bits = math.log2(count or 1)
     least = bits + math.log2(question.success)
     if question.noise:
         entropy = -question.noise * math.log2(question.noise) - (1 - question.noise) * math.log2(1 - question.noise)
         least = (question.success * bits - 1) / (1 - entropy)
-    exact = question.accuracy == 1
+    exact = question.accuracy == 1 and count is not None
+    reason = "a network that may err need not find all bits" if count else "placements are not counted"
     return Statement(
         "information bound",
         context_length,
         max(0, math.ceil(least)) if exact else None,
         explicit=True,
         vacuous=not exact or least <= 0,
-        says="no learner that must find which bits matter can do with fewer"
-        if exact
-        else "nothing: a network that may err need not find all bits",
+        says="no learner that must find which bits matter can do with fewer" if exact else f"nothing: {reason}",
         source="edelman2022, Section 5",
         lower=True,
     )
 
 
-def _ideal(question: Question, context_length: int) -> list[Statement]:
-    """What suffices for the learner that returns a placement which fits; computed for balanced ANDs and ORs."""
-    assert question.expression is not None
-    _, table = question.expression.reduced
-    balanced = question.bias is None and not question.noise and question.accuracy == 1
-    if not balanced or table.sum() not in (1, len(table) - 1):
-        return []
-    # Flipping bits and the label makes an AND of every function with one exceptional input, and of its law the AND's
-    # only if that input is all ones or all zeros: the bits have one probability.
-    if int(np.flatnonzero(table == (table.sum() == 1))[0]) not in (0, len(table) - 1):
-        return []
-    size = len(table).bit_length() - 1
-    found = ideal_sample_size(context_length=context_length, support_size=size, failure=1 - question.success)
-    says = f"with so many, fewer than {1 - question.success:.2g} other placements are expected to fit"
-    source = "edelman2022, Section 6 (ours)"
-    return [Statement("ideal learner", context_length, found, explicit=True, vacuous=False, says=says, source=source)]
+def _ideal(question: Question, context_length: int) -> Statement:
+    """What suffices for the learner that returns any placement which fits, by Markov's inequality."""
+    failure, found = 1 - question.success, None
+    says = f"nothing: it is computed without noise, at an accuracy of 1, and up to {MOST_VARIABLES} unlike bits"
+    if question.expression is not None and not question.noise and question.accuracy == 1:
+        with contextlib.suppress(Refusal):  # too many variables
+            known = {"context_length": context_length, "failure": failure, "probability": question.probability}
+            found = ideal_sample_size(question.expression, **known)
+            says = f"with so many, at most {failure:.2g} other placements are expected to fit"
+    return Statement(
+        "ideal learner",
+        context_length,
+        found,
+        explicit=True,
+        vacuous=found is None,
+        says=says,
+        source="hypotheses counted (docs/reference/tasks.md)",
+    )
 
 
 def _construction_place(question: Question, context_length: int) -> SparseFunction:

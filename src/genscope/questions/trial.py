@@ -207,10 +207,11 @@ def _check_ideal(question: Question, context_length: int) -> None:
                 f"learn got the network {IDEAL!r} for a {type(task).__name__}: rivals of a sparse Boolean function are "
                 "searched for. Leave this network out."
             )
-    elif (hypotheses := placements(question, context_length)) > MOST_HYPOTHESES:
+    elif (hypotheses := placements(question, context_length)) is None or hypotheses > MOST_HYPOTHESES:
+        number = "" if hypotheses is None else f"{hypotheses:,} "
         raise Refusal(
             f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
-            f"{hypotheses:,} placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
+            f"{number}placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
             "Shorten the context, or leave this network out."
         )
 
