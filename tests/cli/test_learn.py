@@ -6,7 +6,7 @@ import pytest
 
 from genscope.lab import Store
 
-QUICK = ("--budget", "quick")
+QUICK = ("--budget", "quick", "--width", "0.5")
 
 
 def test_the_contract_for_scripts(call_json, call):

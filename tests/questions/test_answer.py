@@ -10,6 +10,8 @@ import genscope as gs
 from genscope.questions.answer import interval, need
 from genscope.report.words import measured
 
+ASKED = {"budget": "quick", "width": 0.5}
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
@@ -19,7 +21,7 @@ def store(tmp_path_factory):
 @pytest.fixture(scope="module")
 def answer(store):
     with gs.Store(store) as opened:
-        return gs.learn("x0 & x1", context_length=[4, 8, 16], network="ideal", budget="quick", store=opened)
+        return gs.learn("x0 & x1", context_length=[4, 8, 16], network="ideal", store=opened, **ASKED)
 
 
 def test_the_answer_is_a_frame_with_an_interval_for_each_length(answer):
@@ -57,14 +59,14 @@ def test_the_same_question_computes_nothing_and_another_length_adds_to_it(answer
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("genscope.questions.study.run_trial", forbidden)
-        again = gs.learn("x2&x9", context_length=[4, 8, 16], network="ideal", budget="quick", store=store)
+        again = gs.learn("x2&x9", context_length=[4, 8, 16], network="ideal", store=store, **ASKED)
     assert again.answers.equals(answer.answers)
     assert again.study.name == answer.study.name
 
 
 @pytest.mark.parametrize("lengths", [[4, 8, 16], [8]])
 def test_the_figure_shows_what_was_measured(answer, store, lengths, tmp_path):
-    some = gs.learn("x0&x1", context_length=lengths, network="ideal", budget="quick", store=store)
+    some = gs.learn("x0&x1", context_length=lengths, network="ideal", store=store, **ASKED)
     figure = some.plot(tmp_path / "figure.svg")
     [axes] = figure.axes
     assert "ideal" in axes.get_legend_handles_labels()[1]

@@ -63,6 +63,9 @@ def test_noise_and_accuracy_change_the_information_bound():
     entropy = -0.11 * math.log2(0.11) - 0.89 * math.log2(0.89)  # about a half
     assert plain.sample_size == math.ceil(bits + math.log2(0.8))
     assert noisy.sample_size == math.ceil((0.8 * bits - 1) / (1 - entropy))
+    rare = by_name(ask("x0&x1&x2", bias=0.02), 100)["information bound"]  # 8 labels in a million are 1
+    assert (rare.sample_size, rare.vacuous) == (None, True)
+    assert "so biased" in rare.says
     loose = by_name(ask("x0&x1", accuracy=0.9), 100)["information bound"]
     assert (loose.sample_size, loose.vacuous) == (None, True)
 
@@ -89,4 +92,4 @@ def test_sample_sizes_of_upper_bounds_bring_the_error_to_the_target_and_not_befo
 def test_a_function_with_more_components_than_bits_has_no_fourier_construction():
     said = by_name(ask("x0&x1&x2"), 4)["PAC-Bayes bound"]
     assert said.sample_size is None
-    assert "at most 4 components" in said.says
+    assert "at most 4 components here" in said.says
