@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._timing import best_seconds, show
-from genscope.checkpoints import Heads, Setting, bound_capacity, layer_norms, open_model
+from genscope.checkpoints import CapacityQuestion, HeadWeights, bound_capacity, layer_norms, open_model
 
 
-def random_heads(heads: int, dimension: int, width: int) -> Heads:
+def random_heads(heads: int, dimension: int, width: int) -> HeadWeights:
     generator = np.random.default_rng(0)
-    return Heads(*(generator.normal(size=(heads, dimension, width)).astype(np.float32) for _ in range(3)))
+    return HeadWeights(*(generator.normal(size=(heads, dimension, width)).astype(np.float32) for _ in range(3)))
 
 
-def formed(heads: Heads) -> None:
+def formed(heads: HeadWeights) -> None:
     """The peer."""
     for query, key, value in zip(*heads, strict=True):
         product = query.astype(np.float64) @ key.astype(np.float64).T
@@ -53,7 +53,7 @@ def everything(path: Path) -> None:
     model = open_model(path)
     norms = [layer_norms(model.heads(layer)) for layer in range(model.layers)]
     model.embedding_norms()
-    bound_capacity(model, norms, Setting(samples=1_000_000, context_length=512))
+    bound_capacity(model, norms, CapacityQuestion(samples=1_000_000, context_length=512))
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import jax.random as jr
 from genscope.measure import certify
 from genscope.random import stream
 from genscope.tasks import Batch
-from genscope.train import Draws, PacBayes, Posterior, adam, cosine, fit, squared
+from genscope.train import Draws, GaussianPosterior, PacBayes, adam, cosine, fit, squared
 
 
 class Perceptron(eqx.Module):
@@ -41,7 +41,7 @@ def main(size: int = 20_000, steps: int = 800) -> None:
     data = Batch(x, jnp.sign(1.5 - x[:, :3].sum(axis=1)))  # the vote of three bits
     start = network()
     trained = fit(
-        Posterior.around(start, 0.05, by_weight=True),
+        GaussianPosterior.around(start, 0.05, by_weight=True),
         Draws(data, stream(key, "training"), 256),
         PacBayes(squared, prior=start, sample_size=size),
         until=steps,

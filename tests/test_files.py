@@ -22,10 +22,23 @@ def write(path, text="new", error=None):
             raise error
 
 
-def test_a_file_is_replaced_at_once_and_readable_by_all(old):
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_a_file_is_made_at_once_for_whom_the_user_allows(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        write(tmp_path / "new.txt")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new.txt").stat().st_mode & 0o777 == mode
+    assert os.listdir(tmp_path) == ["new.txt"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_file_that_is_replaced_keeps_its_permissions(old, mode):
+    old.chmod(mode)
     write(old)
     assert old.read_text() == "new"
-    assert old.stat().st_mode & 0o777 == 0o644
+    assert old.stat().st_mode & 0o777 == mode
     assert os.listdir(old.parent) == ["out.txt"]
 
 
@@ -45,10 +58,10 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(old):
 
 
 def test_a_place_that_cannot_be_written_is_named(old, monkeypatch):
-    def refused(**_):
+    def refused(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files.tempfile, "mkstemp", refused)
+    monkeypatch.setattr(files.os, "open", refused)
     with pytest.raises(OSError, match=r"cannot be written \(Permission denied\).*Choose another directory"):
         write(old)
 

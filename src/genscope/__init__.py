@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from genscope import checkpoints as checkpoints
     from genscope import claims as claims
     from genscope import constructions as constructions
+    from genscope import domination as domination
     from genscope import fourier as fourier
     from genscope import lab as lab
     from genscope import measure as measure
@@ -54,6 +55,7 @@ _SUBPACKAGES = (
     "checkpoints",
     "claims",
     "constructions",
+    "domination",
     "fourier",
     "lab",
     "measure",

@@ -9,7 +9,7 @@ from genscope.refusal import Refusal
 
 EXTRAS = {
     "report": ("jinja2", "matplotlib"),
-    "explorer": ("h11", "jinja2", "markupsafe", "matplotlib", "plotly", "starlette", "uvicorn"),
+    "explorer": ("h11", "jinja2", "latex2mathml", "markupsafe", "matplotlib", "plotly", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
     "cluster": ("distributed",),
 }

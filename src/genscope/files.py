@@ -5,7 +5,7 @@ Guarantee: whatever goes wrong while a file is written, the one that was there i
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,17 +38,18 @@ def _is_database(path: Path) -> bool:
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Path]:
     """A place beside `path` to write to, which takes its name when the block ends well."""
+    name = path.with_name(f".genscope-{secrets.token_hex(8)}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".genscope-")
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # less what the user's umask takes away
     except OSError as error:
         raise OSError(
             f"got the file {path}, and {path.parent} cannot be written ({error.strerror}): a file is first written "
             "beside its place. Choose another directory, or change its permissions."
         ) from error
-    os.close(handle)
     try:
-        yield Path(name)
-        os.chmod(name, 0o644)
+        yield name
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(name, path.stat().st_mode & 0o777)  # a file that was private stays so
         os.replace(name, path)
     except BaseException as error:
         with contextlib.suppress(OSError):

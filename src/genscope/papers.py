@@ -70,7 +70,7 @@ PAPERS: dict[str, Paper] = {
             "Theorem 14: the rows of F that write positions are missing; they make the trace grow with T.",
             "Appendix D: a single rescaling need not reduce both norm and trace.",
             "Appendix B.2: random projections enlarge the network at every practical length.",
-            "Theorem 16: both attentions need T entries, where the text counts one.",
+            "Theorem 16: both attentions need an entry per dimension of the positions' codes, where it counts one.",
             "Theorem 16: the attention must not be causal, and the indicator is the odd one.",
             "Theorem 2: the constant must hold under the prior; one fitted to trained networks is a heuristic.",
             "Section 2.3: the change of the trace is not the change of the perturbed risk.",
@@ -81,7 +81,7 @@ PAPERS: dict[str, Paper] = {
             "Appendix H: restrictions to coordinates merge components, so the sparsity found is biased low.",
             "Appendix A: drawing functions anew when training fails selects the easy ones.",
             "Remark 3: trained networks lie about one order of magnitude below the construction, not two.",
-            "Section 2.4: rows of a trained attention show their components in half of the runs, not as a rule.",
+            "Section 2.4: rows of a trained attention show all components in half of the runs, by the initial scale.",
         ),
     ),
 }

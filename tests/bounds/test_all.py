@@ -98,3 +98,9 @@ def test_bounds_are_arithmetic():
         "assert not {'jax', 'numpy', 'scipy', 'equinox'} & set(sys.modules), 'more than arithmetic'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_bound_shows_its_value():
+    assert repr(bounds.lower(context_length=300, support_size=3)) == (
+        "Bound('lower', 22.013, analytic, 'edelman2022, Section 5')"
+    )

@@ -17,7 +17,7 @@ from genscope import bounds
 from genscope.bounds._parameters import Number, parameters
 from genscope.bounds.binary_kl import kl_inverse
 from genscope.bounds.flat_minima import (
-    Setting,
+    BoundSetting,
     analytic,
     direct,
     domination,
@@ -143,7 +143,7 @@ def test_the_grid_pays_for_its_choice_and_is_near_the_optimum(form):
     fixed = pac_bayes(**CASE, form=form, sigma=sigma)
     assert fixed.value < grid.value
     tail = "kl" if form == "kl" else "subgaussian"
-    setting = Setting(CASE["norm_squared"], CASE["constant"], CASE["samples"], priors=20, tail=tail)
+    setting = BoundSetting(CASE["norm_squared"], CASE["constant"], CASE["samples"], priors=20, tail=tail)
     assert grid.value == truncated(setting, sigma=sigma, trace=CASE["trace"]).value
     finest = pac_bayes(**CASE, form=form, sigma_grid=100)
     assert grid.value <= 1.01 * finest.value
@@ -170,7 +170,7 @@ def test_more_samples_never_hurt(norm, trace, constant, samples, others, form):
 
 
 def test_variants_differ_in_the_perturbed_risk_alone():
-    setting, sigma = Setting(500.0, 0.1, 10**7), 0.01
+    setting, sigma = BoundSetting(500.0, 0.1, 10**7), 0.01
     plain = truncated(setting, sigma=sigma, trace=600.0)
     assert plain.value == pytest.approx(0.03 + 0.1 * math.sqrt((500 / 1e-4 + 2 * math.log(20)) / 1e7))
     measured = semi_analytic(setting, sigma=sigma, trace=600.0, perturbation=-60.0)
@@ -184,7 +184,7 @@ def test_variants_differ_in_the_perturbed_risk_alone():
         "semi-analytic": ("semi-analytic", False),
         "analytic": ("analytic", False),
     }
-    clipped = Setting(500.0, 0.1, 10**7, tail="kl")
+    clipped = BoundSetting(500.0, 0.1, 10**7, tail="kl")
     assert analytic(clipped, sigma=sigma, trace=600.0, perturbation=1.0).explicit
     assert not truncated(clipped, sigma=sigma, trace=600.0).explicit
     assert truncated(clipped, sigma=1.0, trace=600.0).terms["clip"] == 0.2

@@ -72,6 +72,34 @@ def test_golden_traces():
         assert chain(8, step=int(step)).trace == pytest.approx(trace, abs=golden["tolerance"])
 
 
+def test_codes_divide_the_scales():
+    for codes in (None, (12, 0.25)):
+        built, gap = chain(64, limit=True, codes=codes), 1 if codes is None else 0.75
+        first, second = math.log(63 * 15), math.log(128e6)
+        scales = 1 + (first / gap) ** 2 + (second / gap) ** 2
+        assert built.total == pytest.approx((64 if codes is None else 12) * scales + 70 + 84 / 64)
+        assert built.trace == LIMIT
+    one_hot = chain(64, limit=True, codes=(64, 0.0))
+    assert one_hot == chain(64, limit=True)
+    with pytest.raises(ValueError, match="Give limit=True"):
+        chain(64, codes=(12, 0.25))
+
+
+@pytest.mark.parametrize("golden", GOLDEN["coded"], ids=lambda row: str(row["context_length"]))
+def test_one_pass_against_a_coded_chain(golden):
+    """After rescaling both, one pass has the smaller bound at moderate T and the larger one at large T."""
+    common = {"context_length": golden["context_length"], "samples": 10**12, "weights": "tuned"}
+    coded = parity_chain(**common, dim=golden["dim"], coherence=golden["coherence"]).value
+    ratio = parity_chain(**common, method="one-pass").value / coded
+    assert ratio == pytest.approx(golden["one_pass_over_chain"], rel=golden["tolerance"])
+
+
+@pytest.mark.parametrize("options", [{"coherence": 0.5}, {"dim": 4, "method": "one-pass"}])
+def test_codes_that_are_not_there_are_refused(options):
+    with pytest.raises(ValueError, match="leave both out"):
+        parity_chain(context_length=8, samples=100, **options)
+
+
 @pytest.mark.parametrize("golden", GOLDEN["risk"], ids=lambda row: str(row["context_length"]))
 def test_golden_table_of_risks(golden):
     length = golden["context_length"]

@@ -86,7 +86,7 @@ def test_forms_on_the_command_line():
     assert "sharp" in refused.stderr
     printed = invoke("bound", "packing", "--dimension", 8, "--epsilon", 1, "--form", "order")
     assert printed.exit_code == 2
-    assert "explicit form only" in printed.stderr
+    assert "is not one of 'explicit'" in printed.stderr
 
 
 def test_golden_packing_is_exact():

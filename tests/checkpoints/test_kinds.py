@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from genscope import bounds
-from genscope.checkpoints import Setting, bound_capacity, layer_norms, open_model
+from genscope.checkpoints import CapacityQuestion, bound_capacity, layer_norms, open_model
 from tests.checkpoints import dense, files, forward
 from tests.checkpoints.files import FOUR_NORMS, HEADS, LAYERS, D, K, save
 
@@ -92,7 +92,7 @@ def test_the_bound_of_a_gemma_has_the_constants_of_its_forward_pass(read, monkey
     monkeypatch.setattr(bounds, "heads", functools.partial(bounds.heads, form="order"))
     model, tensors, config = read("gemma2")
     norms = [layer_norms(model.heads(layer)) for layer in range(LAYERS)]
-    found = bound_capacity(model, norms, Setting(50, 4, 2.0))
+    found = bound_capacity(model, norms, CapacityQuestion(50, 4, 2.0))
     packed = files.draw(groups=2)[LAYER]
     value, query_key = dense.layer_norms(packed)
     tokens, scores = forward.tokens_and_scores("gemma2", tensors, config, LAYER, 0, 1e4 * np.eye(D))
@@ -201,7 +201,7 @@ def test_what_is_not_known_has_no_bounds(tmp_path, case):
     (said,) = model.doubts()
     assert re.search(reason, said)
     norms = [layer_norms(model.heads(number)) for number in range(LAYERS)]
-    found = bound_capacity(model, norms, Setting(10, 4, input_norm=1.0))
+    found = bound_capacity(model, norms, CapacityQuestion(10, 4, input_norm=1.0))
     assert found["withheld"] == [said]
     assert found["largest"] is None
     assert {row["log_cover"] for row in found["layers"]} == {None}

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from genscope.checkpoints import norms
-from genscope.checkpoints._layout import Heads
+from genscope.checkpoints._layout import HeadWeights
 from genscope.checkpoints.norms import largest_row_norm, query_key_norms, value_norms
 from tests.checkpoints import dense, files
 
 
 def stacked(layer):
-    return Heads(*(np.stack(part) for part in layer))
+    return HeadWeights(*(np.stack(part) for part in layer))
 
 
 def assert_close(found, expected, rtol=1e-12):
@@ -17,12 +17,12 @@ def assert_close(found, expected, rtol=1e-12):
 
 def test_the_worked_example_of_the_definition():
     matrix = np.array([[3.0, 0.0], [4.0, 1.0]])
-    heads = Heads(matrix[None], np.eye(2)[None], matrix[None])
+    heads = HeadWeights(matrix[None], np.eye(2)[None], matrix[None])
     root = np.sqrt(26 / 2 + np.sqrt((26 / 2) ** 2 - 9))  # eigenvalues of M^T M: trace 26, determinant 9
     expected = [[root], [np.sqrt(26)], [6], [3 + np.sqrt(17)]]
     assert_close(value_norms(heads), expected)
     assert_close(query_key_norms(heads), expected)
-    turned = query_key_norms(Heads(np.eye(2)[None], matrix[None], matrix[None]))  # W_QK = M^T
+    turned = query_key_norms(HeadWeights(np.eye(2)[None], matrix[None], matrix[None]))  # W_QK = M^T
     assert_close(turned, [expected[0], expected[1], expected[3], expected[2]])
 
 
@@ -68,15 +68,15 @@ def test_factors_that_nearly_cancel_keep_their_digits():
     q, _ = np.linalg.qr(generator.normal(size=(30, 2)))
     query = q @ np.diag([1e6, 1e-6])
     key = q @ np.diag([1e-6, 1e6])
-    found = query_key_norms(Heads(query[None], key[None], key[None]))
+    found = query_key_norms(HeadWeights(query[None], key[None], key[None]))
     np.testing.assert_allclose(found.spectral, 1.0, rtol=1e-9)
     np.testing.assert_allclose(found.frobenius, np.sqrt(2), rtol=1e-9)
 
 
 def test_maps_of_zeros_have_norm_zero():
     zeros = np.zeros((2, 4, 3), np.float16)
-    assert not np.stack(value_norms(Heads(zeros, zeros, zeros))).any()
-    assert not np.stack(query_key_norms(Heads(zeros, zeros, zeros))).any()
+    assert not np.stack(value_norms(HeadWeights(zeros, zeros, zeros))).any()
+    assert not np.stack(query_key_norms(HeadWeights(zeros, zeros, zeros))).any()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -91,7 +91,7 @@ def test_weights_that_are_no_numbers_are_refused(bad, part):
 def test_norms_beyond_all_numbers_are_refused():
     huge = np.full((1, 4, 3), 1e307)
     with pytest.raises(ValueError, match="Give another checkpoint"):
-        query_key_norms(Heads(huge, huge, huge))
+        query_key_norms(HeadWeights(huge, huge, huge))
 
 
 def test_the_longest_row_of_a_table(monkeypatch):

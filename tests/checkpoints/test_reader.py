@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from genscope.checkpoints import reader
 from genscope.checkpoints.reader import HEADER_LIMIT, read_json, read_tensors
 from tests.checkpoints.files import BFLOAT16, header_of, pack, save
 
@@ -98,6 +99,8 @@ def entry(**changes):
         (pack({"a": entry(data_offsets=[0])}, bytes(8)), "whole numbers"),
         (pack({"a": entry(data_offsets=[8, 0])}, bytes(8)), "it takes 8"),
         (pack({"a": entry(shape=[2**40, 2**40])}, bytes(8)), "Write it anew"),
+        (pack({"a": entry(shape=[0, 2**62], data_offsets=[0, 0])}), "no array is so large. Write it anew"),
+        (pack({"a": entry(dtype="U8", shape=[2**32, 2**32, 0], data_offsets=[0, 0])}), "no array is so large"),
         (pack({"a": entry(shape=[2**40], data_offsets=[0, 2**42])}, bytes(8)), "promises 4398046511104. Fetch"),
         (pack({"a": entry(data_offsets=[4, 12])}, bytes(12)), "leaves a hole"),
         (pack({"a": entry(), "b": entry(data_offsets=[4, 12])}, bytes(12)), "overlaps"),
@@ -198,6 +201,39 @@ def test_an_index_that_makes_no_sense_is_refused(tmp_path, weight_map, advice):
     save(tmp_path / "1.safetensors", {"a": TENSORS["a"]})
     with pytest.raises(ValueError, match=advice):
         read_tensors(shards(tmp_path, weight_map))
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_links_to_one_large_header_are_refused_before_it_is_read(tmp_path, monkeypatch, indexed):
+    monkeypatch.setattr(reader, "_parse", None)  # nothing is parsed but the index
+    (tmp_path / "blob").write_bytes(pack(b"{}".ljust(1000)))
+    for number in "123":
+        (tmp_path / f"{number}.safetensors").symlink_to("blob")
+    path = tmp_path
+    if indexed:
+        path = shards(tmp_path, {})
+        monkeypatch.setattr(reader, "read_json", lambda _: {"weight_map": {n: f"{n}.safetensors" for n in "123"}})
+    with pytest.raises(ValueError, match=r"one file as '1.safetensors' and '2.safetensors': .*Fetch the shards again"):
+        read_tensors(path)
+
+
+def test_headers_of_all_shards_are_bounded_together_and_links_to_different_files_are_fine(tmp_path, monkeypatch):
+    (tmp_path / "blobs").mkdir()
+    for number, name in enumerate("abc"):
+        save(tmp_path / "blobs" / name, {name: TENSORS[name]})
+        (tmp_path / f"{number}.safetensors").symlink_to(f"blobs/{name}")  # as the cache of Hugging Face has them
+    total = sum(struct.unpack("<Q", (tmp_path / "blobs" / name).read_bytes()[:8])[0] for name in "abc")
+    monkeypatch.setattr(reader, "HEADERS_LIMIT", total)
+    assert sorted(read_tensors(tmp_path)) == ["a", "b", "c"]
+    monkeypatch.setattr(reader, "HEADERS_LIMIT", total - 1)
+    with pytest.raises(ValueError, match=rf"headers of {total} bytes in 3 shards: .* or give them one by one"):
+        read_tensors(tmp_path)
+    (tmp_path / "blobs" / "a").write_bytes(b"version https://git-lfs.github.com/spec/v1")  # no header: its own advice
+    with pytest.raises(ValueError, match="git lfs pull"):
+        read_tensors(tmp_path)
+    monkeypatch.setattr(reader, "_MOST_SHARDS", 2)
+    with pytest.raises(ValueError, match=r"3 shards: a model has at most 2\. Write it anew in larger ones"):
+        read_tensors(tmp_path)
 
 
 def test_descriptions_are_objects_of_bounded_size(tmp_path):

@@ -19,7 +19,8 @@ def decide(name, path):
     """The claim's parts and verdict, its studies run at the fault's size in a store of their own."""
     readings = []
     with Store(f"sqlite:///{path}") as store:
-        for study, plan in zip(CLAIMS[name].studies["quick"], FAULTS[name].plans, strict=True):
+        studies = CLAIMS[name].studies["quick"] or CLAIMS[name].studies["standard"]
+        for study, plan in zip(studies, FAULTS[name].plans, strict=True):
             if plan is None:
                 readings.append(Reading(pl.DataFrame(), (), 1))
                 continue

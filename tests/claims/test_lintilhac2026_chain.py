@@ -7,9 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.claims._ratios import Arm
+from genscope.claims._ratios import SampleCounts
 from genscope.claims.lintilhac2026_chain import C7, leading
 from genscope.lab.results.reading import Reading
+from genscope.lab.results.verdict import combine
 from genscope.studies.lintilhac2026_chain_bounds import LENGTHS, STUDY
 
 EMPTY = pl.DataFrame({"status": []}, schema={"status": pl.String})
@@ -29,7 +30,7 @@ def bounds(one_pass, chain):
             "delta_exponent": exponent(length),
         }
         for weights in ("paper", "tuned")
-        for method, exponent in (("one-pass", one_pass), ("chain", chain))
+        for method, exponent in (("one-pass", one_pass), ("chain", chain), ("coded-chain", chain))
         for length in LENGTHS
     ]
 
@@ -52,9 +53,16 @@ def training(one_pass, chain, lengths=TRAINED, reached=lambda method, length: Tr
 
 
 def parts(arithmetic, trained):
-    """The eight decisions: risk, delta, all bits, half the bits, each for one pass and for the chain."""
+    """The seven answers: delta, risk, coded chain; and in training all bits, half the bits, one pass and chain each."""
     frames = [pl.DataFrame(rows) if rows else EMPTY for rows in (arithmetic, trained)]
-    return [part.decision for part in C7.decide([Reading(frame, (), 0) for frame in frames])]
+    found = C7.decide([Reading(frame, (), 0) for frame in frames])
+    answers = [
+        value
+        for name, value in found[3].numbers.items()
+        if (name.startswith("training") and ": the chain" in name) or ": one pass grows" in name
+    ]
+    assert found[3].decision == combine(answers)
+    return [part.decision for part in found[:3]] + answers
 
 
 EXPONENTIAL = bounds(lambda length: 0.1 * length, lambda length: 1.0)
@@ -62,9 +70,9 @@ LEARNED = training(lambda length: 2.0**length, lambda length: 10 * length**0.5)
 
 
 def test_the_claim_as_it_is_made_holds():
-    assert parts(EXPONENTIAL, LEARNED) == ["holds"] * 8
+    assert parts(EXPONENTIAL, LEARNED) == ["holds"] * 7
     line = training(lambda length: 2.0**length, lambda length: 10 * length)
-    assert parts(EXPONENTIAL, line)[5] == "undecided"  # no interval around 1 lies below it
+    assert parts(EXPONENTIAL, line)[4] == "undecided"  # no interval around 1 lies below it
 
 
 @pytest.mark.parametrize(
@@ -78,42 +86,59 @@ def test_the_claim_as_it_is_made_holds():
     ],
 )
 def test_exponents_of_one_pass(one_pass, decision):
-    assert parts(bounds(one_pass, lambda length: 1.0), LEARNED)[:4] == [decision, "holds"] * 2
+    assert parts(bounds(one_pass, lambda length: 1.0), LEARNED)[:3] == [decision, decision, "holds"]
 
 
-def test_the_chain_may_not_grow_faster_than_a_line():
-    assert parts(bounds(lambda length: length, lambda length: 4 / 3), LEARNED)[:4] == ["holds", "fails"] * 2
-    assert parts(bounds(lambda length: length, lambda length: 0.5), LEARNED)[:4] == ["holds", "holds"] * 2
+@pytest.mark.parametrize(
+    ("chain", "decision"),
+    [
+        (lambda length: 0.5, "holds"),
+        (lambda length: 1 + 1.9 / math.log(2 * length), "holds"),
+        (lambda length: 1 + 3 * (length < 64), "holds"),  # before codes are settled
+        (lambda length: 4 / 3, "fails"),  # one-hot positions
+        (lambda length: 1 + 2.1 / math.log(length), "fails"),
+    ],
+)
+def test_the_chain_may_have_two_logarithms(chain, decision):
+    assert parts(bounds(lambda length: length, chain), LEARNED)[2] == decision
 
 
-def test_our_own_bounds_fail_the_claim():
-    """The chain's norm grows with T, so neither reading is linear; risk is polynomial in one pass."""
+def test_our_own_bounds():
+    """Risk is polynomial in one pass, and the coded chain is linear up to logarithms; with one-hot codes it is not."""
     rows = [{"status": "ok", **point, **STUDY.trial(jr.key(0), **point)} for point in STUDY.points]
-    assert parts(rows, [])[:4] == ["fails", "fails", "holds", "fails"]
+    assert parts(rows, [])[:3] == ["holds", "fails", "holds"]
+    one_hot = [row | {"method": "coded-chain"} for row in rows if row["method"] == "chain"]
+    assert parts([row for row in rows if row["method"] != "coded-chain"] + one_hot, [])[2] == "fails"
+
+
+def test_quick_leaves_training_open():
+    found = C7.verdict([Reading(pl.DataFrame(EXPONENTIAL), (), 0)], budget="quick", seconds=0.0)
+    assert [part.decision for part in found.parts] == ["holds", "holds", "holds", "undecided"]
+    assert "no training" in found.departures[1]
 
 
 def test_powers_in_training_do_not_hold():
     """The planted fault: one pass like T^5 has no curvature, the chain like T² is no line."""
     found = parts(EXPONENTIAL, training(lambda length: length**5, lambda length: length**2))
-    assert found[4:] == ["undecided", "fails"] * 2
+    assert found[3:] == ["undecided", "fails"] * 2
 
 
 def test_one_pass_that_grows_like_a_root_fails():
     found = parts(EXPONENTIAL, training(lambda length: 100 * length**0.5, lambda length: 10 * length**0.5))
-    assert found[4:] == ["fails", "holds"] * 2
+    assert found[3:] == ["fails", "holds"] * 2
     falling = parts(EXPONENTIAL, training(lambda length: length ** (10 / math.log(length)), lambda length: 10.0))
-    assert falling[4:] == ["fails", "holds"] * 2
+    assert falling[3:] == ["fails", "holds"] * 2
 
 
 def test_few_runs_decide_nothing():
-    assert parts(EXPONENTIAL, [])[4:] == ["undecided"] * 4
-    assert parts([], LEARNED)[:4] == ["undecided"] * 4
+    assert parts(EXPONENTIAL, [])[3:] == ["undecided"] * 4
+    assert parts([], LEARNED)[:3] == ["undecided"] * 3
     assert parts(EXPONENTIAL[1:], LEARNED)[0] == "undecided"  # a length is missing
     short = [row for row in LEARNED if row["context_length"] <= 10]
-    assert parts(EXPONENTIAL, short)[4] == "undecided"
+    assert parts(EXPONENTIAL, short)[3] == "undecided"
     one_each = LEARNED[:: len(SPREAD)]
     three = [row for row in one_each if row["context_length"] <= 12]
-    assert parts(EXPONENTIAL, three)[4] == "undecided"  # a parabola through three points
+    assert parts(EXPONENTIAL, three)[3] == "undecided"  # a parabola through three points
 
 
 def test_censored_searches_count_on_their_side_only():
@@ -126,19 +151,19 @@ def test_censored_searches_count_on_their_side_only():
         )
         for at in (20, 12)
     )
-    assert parts(EXPONENTIAL, at_last)[4] == "holds"
-    assert parts(EXPONENTIAL, in_the_middle)[4] == "undecided"
+    assert parts(EXPONENTIAL, at_last)[3] == "holds"
+    assert parts(EXPONENTIAL, in_the_middle)[3] == "undecided"
     chain = training(
         lambda length: 2.0**length,
         lambda length: 10 * length**0.5,
         reached=lambda method, length: method != "chain" or length != 20,
     )
-    assert parts(EXPONENTIAL, chain)[5] == "undecided"
+    assert parts(EXPONENTIAL, chain)[4] == "undecided"
 
 
 def test_coefficients_against_polyfit():
     generator = np.random.default_rng(1)
-    arms = {length: Arm(generator.normal(size=3), False) for length in TRAINED}
+    arms = {length: SampleCounts(generator.normal(size=3), False) for length in TRAINED}
     x = np.repeat(np.log(TRAINED), 3)
     y = np.concatenate([arm.logs for arm in arms.values()])
     for order in (1, 2):
@@ -158,7 +183,7 @@ def test_intervals_cover():
     generator = np.random.default_rng(2)
     covered = biased = 0
     for _ in range(500):
-        arms = {n: Arm(2 * math.log(n) + 0.4 * generator.normal(size=3), False) for n in TRAINED}
+        arms = {n: SampleCounts(2 * math.log(n) + 0.4 * generator.normal(size=3), False) for n in TRAINED}
         found = leading(arms, 1)
         assert found is not None
         assert found.low is not None

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.claims._ratios import Arm, contrast, decide, difference, exponent, pooled_spread
+from genscope.claims._ratios import SampleCounts, contrast, decide, difference, exponent, pooled_spread
 from genscope.claims.mousavi2025_training import B5, B6, B7, B8, heads_parts
 from genscope.lab.results.reading import Reading
 from tests.chance import assert_count
@@ -189,7 +189,7 @@ def test_ratio_intervals_cover():
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(6_000):
-        arms = [Arm(rng.normal(mean, 0.3, size), False) for mean, size in ((0.7, 3), (0.0, 4), (0.0, 2))]
+        arms = [SampleCounts(rng.normal(mean, 0.3, size), False) for mean, size in ((0.7, 3), (0.0, 4), (0.0, 2))]
         _, low, high = contrast([(1, arms[0]), (-1, arms[1])], pooled_spread(arms), 0.95)
         covered += low < math.exp(0.7) < high
     assert_count(covered, 6_000, 0.95, planted=0.91)
@@ -197,7 +197,7 @@ def test_ratio_intervals_cover():
 
 def test_exponents_agree_with_numpy():
     rng = np.random.default_rng(1)
-    arms = {n: Arm(1.3 * math.log(n) + rng.normal(0, 0.1, 4), False) for n in (4, 8, 12)}
+    arms = {n: SampleCounts(1.3 * math.log(n) + rng.normal(0, 0.1, 4), False) for n in (4, 8, 12)}
     x = np.repeat(np.log([4, 8, 12]), 4)
     coefficients, covariance = np.polyfit(x, np.concatenate([arm.logs for arm in arms.values()]), 1, cov=True)
     slope = exponent(arms)
@@ -209,8 +209,8 @@ def test_exponents_agree_with_numpy():
 
 
 def test_what_cannot_be_known_is_none():
-    single = Arm(np.array([1.0]), False)
+    single = SampleCounts(np.array([1.0]), False)
     assert contrast([(1, single), (-1, single)], pooled_spread([single, single]), 0.95) == (1.0, None, None)
-    assert contrast([(1, Arm(np.empty(0), False))], (1.0, 3), 0.95) == (None, None, None)
+    assert contrast([(1, SampleCounts(np.empty(0), False))], (1.0, 3), 0.95) == (None, None, None)
     assert exponent({4: single}) is None
     assert decide((1.0, None, None), 1.0, []) == "undecided"

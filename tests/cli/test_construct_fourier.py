@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from genscope.constructions import Verdict, fourier_verification
+from genscope.constructions import Verification, fourier_verification
 from genscope.fourier import points
 from genscope.fourier.walsh import WalshFunction
 from genscope.models.file import load
@@ -72,7 +72,7 @@ def test_people_read_a_table(call, directory):
 
 def test_weights_that_fail_are_not_written(call, directory, monkeypatch):
     def spoilt(*_, **__):
-        return Verdict(0.5, 64, True, exact=False, kept=False)
+        return Verification(0.5, 64, True, exact=False, kept=False)
 
     monkeypatch.setattr(fourier_verification, "verify_fourier", spoilt)
     monkeypatch.setattr("genscope.constructions.verify_fourier", spoilt)

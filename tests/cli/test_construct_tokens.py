@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from genscope.cli._construct_tokens import MODES, Link
-from genscope.constructions import Verdict, retrieval
+from genscope.constructions import Verification, retrieval
 from genscope.models.file import load
 from genscope.tasks.links import LINKS
 from tests.cli.program import invoke
@@ -82,7 +82,7 @@ def test_a_model_is_written_and_read_back(mode, directory):
 
 
 def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkeypatch, directory):
-    bad = Verdict(max_error=0.5, inputs_checked=4, exhaustive=False, exact=False, kept=False)
+    bad = Verification(max_error=0.5, inputs_checked=4, exhaustive=False, exact=False, kept=False)
     monkeypatch.setattr(retrieval, "verify_retrieval", lambda *arguments, **options: bad)
     result = call("token-retrieval", *SIZES, "--out", "model.safetensors", "--json", status=1)
     assert json.loads(result.stdout)["file"] is None

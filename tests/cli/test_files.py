@@ -1,7 +1,12 @@
+import csv
+import subprocess
+import sys
+
 import polars as pl
 import pytest
 
-from genscope.lab import Store
+from genscope.lab import Record, Store, Study, Trial, grid
+from genscope.lab.plans.manifest import manifest
 from tests.cli.program import TOYS
 
 
@@ -25,6 +30,48 @@ def test_export_to_csv_writes_lists_as_json(stored, call, directory):
     assert frame["curve"][0] == "[1.0, 0.5]"
     assert frame["number"].is_nan().sum() == 4
     assert sorted(path.name for path in directory.iterdir() if path.suffix == ".csv") == ["toy.csv"]
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "'=1", ""]
+
+
+def test_no_cell_of_a_csv_begins_like_a_formula(call, directory):
+    with Store("sqlite:///genscope.db") as store:
+        study = Study(name="texts", title="Texts", source="", trial=dict, points=grid(kind=FORMULAS), seeds=1)
+        store.put_manifest(study.name, study.revision, manifest(study))
+        store.add([Record(Trial("texts", 1, {"kind": kind}, 0), {"loss": -1.5}) for kind in FORMULAS])
+    call("export", "texts", "--format", "csv")
+    call("export", "texts", "--out", "texts.parquet")
+    with open(directory / "texts.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["kind"] for row in rows} == {*("'" + kind for kind in FORMULAS[:6]), *FORMULAS[6:]}
+    assert {row["loss"] for row in rows} == {"-1.5"}  # numbers are numbers
+    assert sorted(pl.read_parquet(directory / "texts.parquet")["kind"]) == sorted(FORMULAS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "toy", "--format", "csv", "--out", "out"],
+        ["export", "toy", "--format", "parquet", "--out", "out"],
+        ["construct", "x0 & x1", "--context-length", "300", "--out", "out"],
+        ["report", "--out", "out"],
+    ],
+)
+def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory, words):
+    (directory / "out").write_text("old")
+    # From when the file is begun, none may grow beyond a limit: the system fails the same calls as on a full disk.
+    code = (
+        "import resource, secrets, sys; from genscope.cli._app import main; draw = secrets.token_hex\n"
+        "secrets.token_hex = lambda size: (resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)), draw(size))[1]\n"
+        f"sys.argv[1:] = {words!r}; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2, ended.stderr
+    assert "out could not be written (File too large): the file that was there is unchanged. Free some" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert (directory / "out").read_text() == "old"
+    assert not list(directory.glob(".genscope-*"))  # no half of a file
 
 
 @pytest.mark.parametrize(

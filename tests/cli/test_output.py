@@ -42,3 +42,11 @@ def test_a_table_that_is_too_wide_goes_on_below_with_its_names(narrow, capsys):
 def test_an_empty_table_has_its_heading(capsys):
     print_table("Title", ["name", "a value"], [])
     assert "a value" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("said", "width"), [("80", 80), (None, _output._WIDE)])
+def test_without_a_terminal_columns_says_how_wide_tables_are(said, width, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if said is not None:
+        monkeypatch.setenv("COLUMNS", said)
+    assert _output.console().width == width

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from genscope.constructions import _fourier_closed_forms, chi_scale, fourier_components, verify_fourier
+from genscope.constructions import _fourier_closed_forms, _fourier_plan, chi_scale, fourier_components, verify_fourier
 from genscope.constructions.fourier_verification import outputs
 from genscope.estimate import Estimate
 from genscope.fourier import points, table_of_number
@@ -310,3 +310,20 @@ def test_what_cannot_be_built(f, options, advice):
     with pytest.raises((ValueError, TypeError)) as caught:
         fourier_components(f, **options)
     assert advice in str(caught.value) or "Literal" in str(caught.value)  # beartype comes first for literals
+
+
+@pytest.mark.parametrize(("units", "norm", "trace"), [("even", 1101.22, 407.08), ("all", 1106.53, 442.78)])
+def test_both_readings_of_theorem_9(units, norm, trace):
+    """Units for the even values of the grid, or for each; printed digits of values derived by other code."""
+    function = WalshFunction(5, ((0, 3), (1, 4)), (0.6, 0.8), basis="phi")
+    built = fourier_components(function, units=units)
+    assert built.norm_squared["total"] == pytest.approx(norm, abs=0.005)
+    assert built.trace == pytest.approx(trace, abs=0.005)
+    assert verify_fourier(built, key=jr.key(0)).kept
+    weights = sum(float(np.sum(np.asarray(leaf) ** 2)) for leaf in jax.tree.leaves(built.model))
+    assert weights == pytest.approx(built.norm_squared["total"], rel=1e-12)
+
+
+def test_other_units_are_refused():
+    with pytest.raises(ValueError, match="Choose even or all"):
+        _fourier_plan._check(WalshFunction(3, ((0,),), (1.0,)), 0.5, 1e-6, "two_heads", "odd")

@@ -82,3 +82,14 @@ def test_an_address_that_names_no_bound_says_so_and_the_page_goes_on(visit):
     page.get_by_role("button", name="Show it alone").click()
     expect(value(page)).to_have_text("0.2980123")
     expect(page.locator("#problem")).to_be_empty()
+
+
+def test_the_theorem_is_drawn_as_a_formula(visit):
+    page = visit("/bounds")
+    page.get_by_text("The theorem", exact=True).click()
+    formula = page.locator(".promise details math").first
+    expect(formula).to_be_visible()
+    box = formula.bounding_box()
+    assert box is not None
+    assert box["width"] > 40
+    expect(page.locator(".promise details")).not_to_contain_text("\\")

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from genscope.explorer import question_queue
 from genscope.explorer.question_queue import Busy, QuestionQueue, Unwanted
 from genscope.explorer.room import Room
-from tests.explorer.visiting import entered, running
+from tests.explorer.visiting import cookie_of, entered, running
 
 
 @pytest.fixture
@@ -117,8 +117,8 @@ def test_a_client_that_closes_its_connection_is_noticed():
 
     rooms = [lambda store: Room("patient", "Patient", "", {"wait": patient})]
     with running("sqlite:///none.db", rooms=rooms) as server, entered(server) as client:
-        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-        head = f"POST /api/patient/wait HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\n"
+        place = f"{client.base_url.path}api/patient/wait"
+        head = f"POST {place} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie_of(client)}\r\n"
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
             connection.sendall((head + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}").encode())
             assert begun.wait(30)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import json
+import re
 import socket
 import time
 
@@ -12,7 +13,7 @@ import pytest
 from genscope.explorer import app
 from genscope.explorer import server as server_module
 from genscope.explorer.room import Room
-from tests.explorer.visiting import entered, running
+from tests.explorer.visiting import cookie_of, entered, running
 
 ASK = {"expression": "x0 & x1"}
 
@@ -32,35 +33,74 @@ def raw(server, data, *, patience=20):
 
 
 class TestTheToken:
-    def test_becomes_a_cookie_that_scripts_cannot_read(self, server):
+    def test_becomes_a_cookie_that_scripts_and_other_ports_do_not_get(self, server):
         answer = httpx.get(server.address + "&expression=x0", headers={"sec-fetch-site": "none"})
         assert answer.status_code == 303
-        assert answer.headers["location"] == "/?expression=x0"
-        cookie = answer.headers["set-cookie"].lower()
-        assert "httponly" in cookie
-        assert "samesite=strict" in cookie
-        assert str(server.port) in cookie.partition("=")[0]  # ports share cookies
+        root, _, rest = answer.headers["location"].rpartition("/")
+        assert re.fullmatch(r"/[\w-]{24}", root)
+        assert rest == "?expression=x0"
+        value, *rules = answer.headers["set-cookie"].split("; ")
+        assert sorted(rules) == ["HttpOnly", "Max-Age=7200", f"Path={root}", "SameSite=Strict"]
+        assert value.partition("=")[2] not in server.address  # what the browser keeps is not the token
+        assert root not in server.address
+
+    def test_gives_every_browser_a_value_of_its_own(self, server):
+        first, second = (httpx.get(server.address).headers["set-cookie"] for _ in range(2))
+        assert first.partition(";")[0] != second.partition(";")[0]
+        assert first.partition(";")[2] == second.partition(";")[2]
 
     def test_is_needed_for_pages_questions_and_files(self, server, client):
-        base = str(client.base_url).rstrip("/")
+        root = str(client.base_url).rstrip("/")
+        base = server.address.partition("/?")[0]
         for path in ("/", "/function", "/studies", "/files/construction/model.safetensors", "/nothing"):
-            answer = httpx.get(base + path)
-            assert answer.status_code == 403, path
-            assert "Open the address that genscope serve printed" in answer.text
-        assert httpx.post(f"{base}/api/function/analyse", json=ASK).status_code == 403
+            for place in (base, root):  # the private path alone opens nothing
+                answer = httpx.get(place + path)
+                assert answer.status_code == 403, path
+                assert "Open the address that genscope serve printed" in answer.text
+                assert client.base_url.path.strip("/") not in answer.text
+                assert "set-cookie" not in answer.headers
+        assert httpx.post(f"{root}/api/function/analyse", json=ASK).status_code == 403
+        cookie = {"cookie": cookie_of(client)}
+        assert httpx.post(f"{base}/api/function/analyse", json=ASK, headers=cookie).status_code == 403
+        assert httpx.post(f"{root}/api/function/analyse", json=ASK, headers=cookie).status_code == 200
+
+    def test_is_no_cookie_and_a_cookie_no_token(self, server, client):
+        token, value = server.address.partition("token=")[2], cookie_of(client).partition("=")[2]
+        assert httpx.get(f"{client.base_url}function", headers={"cookie": f"genscope={token}"}).status_code == 403
+        assert httpx.get(f"{client.base_url}function", params={"token": value}).status_code == 403
 
     @pytest.mark.parametrize("token", ["", "wrong", "é", "%00", "x" * 5000])
-    def test_that_is_wrong_opens_nothing(self, client, token):
-        base = str(client.base_url).rstrip("/")
-        answer = httpx.get(f"{base}/", params={"token": token})
+    def test_that_is_wrong_opens_nothing(self, server, token):
+        answer = httpx.get(server.address.partition("?")[0], params={"token": token})
         assert answer.status_code == 403
         assert "set-cookie" not in answer.headers
 
-    def test_never_leads_to_another_host(self, server):
+    def test_never_leads_to_another_host(self, server, client):
+        root = client.base_url.path
         token = server.address.partition("token=")[2]
         base = server.address.partition("/?")[0]
-        for path, place in (("//evil.example/", "/evil.example/"), ("/%5Cevil.example", "/%5Cevil.example")):
-            assert httpx.get(f"{base}{path}?token={token}").headers["location"] == place
+        for path, place in (("//evil.example/", "evil.example/"), ("/%5Cevil.example", "%5Cevil.example")):
+            assert httpx.get(f"{base}{path}?token={token}").headers["location"] == root + place
+
+    def test_of_a_link_on_another_page_leads_on_by_a_page_of_ours(self, server, client):
+        link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+        base, _, query = server.address.partition("?")
+        answer = httpx.get(f'{base}a"b?{query}&expression=x0%22%3E', headers=link)
+        assert answer.status_code == 200
+        assert f'content="0; url={client.base_url.path}a%22b?expression=x0%22%3E"' in answer.text
+        assert "token" not in answer.text
+
+
+def test_a_cookie_of_the_same_name_locks_nobody_out(client):
+    for cookie in (f"genscope=tossed; {cookie_of(client)}", f"{cookie_of(client)}; genscope=", "genscope; =; a=b"):
+        expected = 200 if cookie_of(client) in cookie else 403
+        assert httpx.get(f"{client.base_url}function", headers={"cookie": cookie}).status_code == expected
+
+
+def test_answers_to_who_is_inside_begin_their_time_again(client):
+    for answer in (client.get("/function"), client.get("/nothing"), post(client)):
+        assert answer.headers["set-cookie"].partition(";")[0] == cookie_of(client)
+        assert "Max-Age=7200" in answer.headers["set-cookie"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +108,7 @@ class TestTheToken:
 )
 def test_a_foreign_name_reaches_nothing(server, client, host):
     # DNS rebinding: the attacker's name resolves to 127.0.0.1, and the browser sends it as Host.
-    for path in ("/", "/function", f"{client.base_url.path}static/x.js", "/?" + server.address.partition("?")[2]):
+    for path in ("/", "/function", "/static/x.js", "/?" + server.address.partition("?")[2]):
         answer = client.get(path, headers={"host": host}, follow_redirects=False)
         assert answer.status_code in (400, 421), path
         assert "set-cookie" not in answer.headers
@@ -76,10 +116,7 @@ def test_a_foreign_name_reaches_nothing(server, client, host):
 
 
 def test_a_tunnel_may_have_another_port(client):
-    port = str(client.base_url.port)
-    cookie = {"cookie": "; ".join(f"{name.replace(port, '9999')}={value}" for name, value in client.cookies.items())}
-    headers = {"host": "localhost:9999", "origin": "http://localhost:9999", **cookie}
-    assert post(client, headers).status_code == 200
+    assert post(client, {"host": "localhost:9999", "origin": "http://localhost:9999"}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -111,7 +148,7 @@ def test_another_page_may_link_here_but_not_embed_or_download(client):
 
 
 def test_its_own_pages_may(client):
-    own = {"origin": str(client.base_url).rstrip("/"), "sec-fetch-site": "same-origin"}
+    own = {"origin": f"http://127.0.0.1:{client.base_url.port}", "sec-fetch-site": "same-origin"}
     assert post(client, own).json()["degree"] == 2
 
 
@@ -150,12 +187,13 @@ def test_pages_hold_no_script_and_no_other_host(client):
     ],
 )
 def test_no_path_reaches_the_file_system(server, client, path):
-    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
-    answer = raw(server, head.encode())
-    assert answer.startswith(b"HTTP/1.1 404"), answer[:300]
-    assert b"import" not in answer
-    assert b"root:" not in answer
+    rest = f"HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie_of(client)}\r\nConnection: close\r\n\r\n"
+    for place in (path, client.base_url.path.rstrip("/") + path):
+        answer = raw(server, f"GET {place} {rest}".encode())
+        outside = place == path and not path.startswith("/static/")
+        assert answer.startswith(b"HTTP/1.1 403" if outside else b"HTTP/1.1 404"), answer[:300]
+        assert b"import" not in answer
+        assert b"root:" not in answer
 
 
 @pytest.mark.parametrize(
@@ -236,8 +274,8 @@ class TestSlowClients:
 
     def test_a_body_that_does_not_come_is_given_up(self, server, client, monkeypatch):
         monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
-        cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-        head = f"POST /api/function/analyse HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie}\r\n"
+        place = f"{client.base_url.path}api/function/analyse"
+        head = f"POST {place} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {cookie_of(client)}\r\n"
         answer = raw(server, (head + "Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{").encode())
         assert answer.startswith(b"HTTP/1.1 408")
         assert b"Send it again" in answer

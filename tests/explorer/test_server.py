@@ -1,6 +1,8 @@
 """`genscope serve`: how it starts, what it says, how it ends, and how many it serves at once."""
 
 import concurrent.futures
+import json
+import os
 import re
 import signal
 import socket
@@ -9,6 +11,7 @@ import sys
 import threading
 import time
 import webbrowser
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -29,7 +32,7 @@ def test_it_starts_prints_its_address_and_ends_quietly(launch, tmp_path):
         answer = client.get(address)
         assert answer.status_code == 200
         assert "token" not in str(answer.url)
-        assert answer.url.path == "/function"
+        assert re.fullmatch(r"/[\w-]{24}/function", answer.url.path)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -39,13 +42,52 @@ def test_it_starts_prints_its_address_and_ends_quietly(launch, tmp_path):
     assert list(tmp_path.iterdir()) == []  # looking makes no store
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_it_opens_the_browser_unless_told_not_to(monkeypatch, wanted):
-    opened, told, done = [], [], threading.Event()
-    monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), done.set()))
-    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: done.wait(30) if wanted else None)
-    serve("sqlite:///none.db", browser=wanted, tell=told.append)
-    assert opened == (told if wanted else [])
+@pytest.fixture
+def opener(tmp_path):
+    """A program that the system takes for the browser: it writes down its command line and the file it was given."""
+    path = tmp_path / "opener"
+    path.write_text(
+        f"#!{sys.executable}\n"
+        "import json, os, pathlib, sys, urllib.parse\n"
+        "file = pathlib.Path(urllib.parse.unquote(sys.argv[1].removeprefix('file://')))\n"
+        "modes = [oct(each.stat().st_mode & 0o777) for each in (file, file.parent)]\n"
+        "seen = {'line': sys.argv, 'modes': modes, 'page': file.read_text(), 'file': str(file)}\n"
+        f"pathlib.Path({str(tmp_path / 'seen')!r}).write_text(json.dumps(seen))\n"
+    )
+    path.chmod(0o700)
+    return path
+
+
+def test_the_browser_is_opened_with_no_secret_on_a_command_line(launch, opener, tmp_path):
+    process = launch(sys.executable, "-m", "genscope", "serve", cwd=tmp_path, env=os.environ | {"BROWSER": str(opener)})
+    address = process.stdout.readline().strip()
+    token = address.partition("token=")[2]
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "seen").exists() or not (tmp_path / "seen").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    seen = json.loads((tmp_path / "seen").read_text())
+    once = re.search(r'url=(http://[^"]*)"', seen["page"])[1]
+    secret = once.partition("token=")[2]
+    assert seen["modes"] == ["0o600", "0o700"]
+    lines = [*seen["line"], Path(f"/proc/{process.pid}/cmdline").read_text()]
+    assert not [line for line in lines if secret in line or token in line]
+    assert secret != token
+    assert httpx.get(once, verify=False).status_code == 303
+    assert httpx.get(once, verify=False).status_code == 403  # it opened once
+    assert httpx.get(address, verify=False).status_code == 303
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert not Path(seen["file"]).parent.exists()
+
+
+def test_no_browser_is_opened_if_none_is_wanted(monkeypatch):
+    opened, told = [], []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: time.sleep(0.2))
+    serve("sqlite:///none.db", browser=False, tell=told.append)
+    assert not opened
+    assert len(told) == 1
 
 
 def test_it_is_ready_without_jax():

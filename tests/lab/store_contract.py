@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 import sqlalchemy.exc
 
-from genscope.lab import Record, Store, Trial, read, select
+from genscope.lab import Record, Store, Trial, check_store, read, select
 from genscope.lab.plans.manifest import manifest
 from genscope.lab.plans.study import canonical
+from genscope.lab.results import browsing
 from genscope.lab.storage import leases, schema
 from tests.lab import toys
 
@@ -44,6 +45,13 @@ def sql(url, *commands):
 
 def set_version(url, number):
     sql(url, f"UPDATE meta SET value = '{number}' WHERE name = 'genscope schema'")
+
+
+def without_checksums(url):
+    """Take a store back to version 3."""
+    sql(url, *(f"ALTER TABLE {table.name} DROP COLUMN checksum" for table in schema.CHECKED))
+    sql(url, "DROP INDEX trial_status", "CREATE INDEX trial_status ON trial (study, revision, status)")
+    set_version(url, 3)
 
 
 def look_ahead(monkeypatch, *steps):
@@ -332,6 +340,7 @@ class StoreContract:
             store.add(records([trial for point in quick.points for trial in quick.trials(point, quick.seeds)]))
             store.put_manifest(study.name, study.revision, manifest(study))
         fresh = indices(url)
+        without_checksums(url)
         old = "CREATE INDEX trial_study ON trial (study, revision)"
         sql(url, "DROP INDEX trial_status", "DROP INDEX trial_point", "DROP TABLE selection", old)
         set_version(url, 1)
@@ -354,11 +363,37 @@ class StoreContract:
         with Store(url) as store:
             store.add(records([trial for point in part.points for trial in part.trials(point, part.seeds)]))
             store.put_manifest(study.name, study.revision, manifest(study))
+        without_checksums(url)
         sql(url, "DROP TABLE selection")
         set_version(url, 2)
         with Store(url) as store:
             assert [each.title for each in store.selections(study.name)] == ["budget quick", "all stored trials"]
             assert read(store, store.selections(study.name)[-1]).frame.height == 10
+
+    def test_a_store_of_version_3_is_read_as_it_is_and_gets_checksums_when_written(self, url, tmp_path):
+        with Store(url) as store:
+            store.add(records(trials(3)))
+            store.put_manifest("s", 1, manifest(toys.fixed))
+            store.put_verdict("A", "quick", {"id": "A"})
+            store.put_selection(select(toys.fixed))
+        fresh = indices(url)
+        without_checksums(url)
+        with Store(url, read_only=True) as store, Store(f"sqlite:///{tmp_path}/copy.db") as copy:
+            assert store.frame("s").height == len(store.results(trials(3))) == len(store.provenances("s")) * 3 == 3
+            assert browsing.trial(store, trials(1)[0].id)["loss"] == 0
+            store.copy_to(copy)
+            assert copy.frame("s").height == 3
+        assert check_store(url).sound
+        with Store(url) as store:
+            assert store.frame("s").height == 3
+        assert indices(url) == fresh
+        health = check_store(url)
+        assert (health.version, health.problems) == (schema.VERSION, ())
+        assert health.rows["trial"] == 3
+        sql(url, "UPDATE trial SET result = '{}' WHERE seed = 0")
+        assert not check_store(url).sound
+        with Store(url) as store, pytest.raises(ValueError, match="1 of 3 rows of the table trial"):
+            store.frame("s")
 
     def test_an_older_store_is_migrated_step_by_step(self, url, monkeypatch):
         with Store(url) as store:

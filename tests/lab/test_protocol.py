@@ -8,6 +8,7 @@ import pytest
 from genscope.lab.execution import protocol
 from genscope.lab.execution.compute import CompileClock, Computer
 from genscope.lab.execution.worker_loop import WorkerLoop
+from genscope.lab.plans.sources import sources
 from tests.lab import hazards, toys
 
 
@@ -52,10 +53,10 @@ def test_what_is_not_a_number_and_what_raised_come_through(loop):
     ("change", "advice"),
     [
         ({"genscope": "0.0.1"}, "Install the same version on every machine"),
-        ({"revision": 2}, "Bring the same file to every machine"),
-        ({"name": "other"}, "Bring the same file to every machine"),
-        ({"lanes": 5}, "Bring the same file to every machine"),
-        ({"digest": "0" * 64}, "Bring the same file to every machine"),
+        ({"revision": 2}, "Bring the same files to every machine"),
+        ({"name": "other"}, "Bring the same files to every machine"),
+        ({"lanes": 5}, "Bring the same files to every machine"),
+        ({"digest": "0" * 64}, "Bring the same files to every machine"),
         ({"study": "tests.lab.toys:STUDIES"}, "Bring the same file here"),
         ({"study": "tests.lab.nothing:study"}, "No module named 'tests.lab.nothing'"),
     ],
@@ -72,7 +73,7 @@ def test_an_order_is_a_name_and_plain_data():
         "study": "tests.lab.toys:search",
         "name": "toy-search",
         "revision": 1,
-        "digest": protocol.digest("tests.lab.toys:search"),
+        "digest": sources(toys.search).digest,
         "stacked": False,
         "lanes": 4,
         "trials": [[{"context_length": 3, "sample_size": 4}, 7]],

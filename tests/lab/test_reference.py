@@ -3,7 +3,7 @@ import types
 import pytest
 
 from genscope.lab import Study
-from genscope.lab.execution.reference import _place, digest, load, refer, resolve
+from genscope.lab.execution.reference import _place, load, refer, resolve
 from tests.lab import toys
 
 TEXT = """
@@ -52,12 +52,3 @@ def test_a_name_that_leads_elsewhere_is_refused(file):
         with pytest.raises(ValueError, match="Bring the same file here"):
             resolve(f"{file}:{name}")
     assert isinstance(resolve(f"{file}:mine"), Study)
-
-
-def test_a_changed_file_has_another_digest(file):
-    before = digest(f"{file}:mine")
-    file.write_text(TEXT + "# a remark\n")
-    assert digest(f"{file}:mine") != before
-    assert digest("tests.lab.toys:search") == digest(f"{toys.__file__}:search")
-    assert digest("tests.lab.nothing:study") is None
-    assert digest("no_such_file.py:study") is None

@@ -114,7 +114,7 @@ def test_a_claim_and_a_figure_read_the_same_trials(store):
     fill(store, SEARCHED, standard)
     for selection in (quick, standard):
         reading = read(store, selection)
-        shown = show(manifest(SEARCHED), selection, reading, others=(), provenances={}, anchor="s")
+        shown = show(manifest(SEARCHED), selection, reading, others=(), anchor="s")
         line, shares = shown.figures
         cells = {int(row[0]): int(row[3]) for row in line.tables[0].rows}
         assert cells == {point["context_length"]: size.trials for point, size in reading.thresholds}

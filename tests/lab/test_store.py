@@ -82,14 +82,11 @@ def test_bad_urls(url, advice):
         ("postgresql://:sesame@{}/name", ":***@{}/name"),
         ("postgresql://{}/name?password=sesame&user=me", "{}/name?password=HIDDEN&user=me"),
         ("postgresql://{}/name?%70ass%77ord=%73esame", "{}/name?password=HIDDEN"),
-        ("postgresql://{}/name?password=sesame&password=sesame2", "{}/name?password=HIDDEN"),
         ("postgresql://me:sesame@{}/name?password=sesame", "me:***@{}/name?password=HIDDEN"),
         ("postgresql://{}/name?sslpassword=sesame&sslmode=prefer", "{}/name?sslmode=prefer&sslpassword=HIDDEN"),
         ("postgresql://{}/name?passfile=/sesame", "{}/name?passfile=HIDDEN"),
         ("postgresql://{}/name?options=-c%20a.b%3Dsesame", "{}/name?options=HIDDEN"),
         ("postgresql:///?service=lab&sslkey=sesame&password=sesame", "/?password=HIDDEN&service=lab&sslkey=HIDDEN"),
-        ("postgresql://{}/name?PASSWORD=sesame", "{}/name?PASSWORD=HIDDEN"),
-        ("postgresql://{}/name?passwort=sesame", "{}/name?passwort=HIDDEN"),
     ],
 )
 def test_a_url_is_written_without_its_secrets(url, written):
@@ -117,6 +114,9 @@ def test_a_url_is_written_without_its_secrets(url, written):
         "sqlite://me:sesame@host/file.db",
         "sqlite:///file.db?password=sesame",
         "mysql://me:sesame@host/name",
+        "postgresql://127.0.0.1:1/name?password=sesame&password=sesame2",
+        "postgresql://127.0.0.1:1/name?PASSWORD=sesame",
+        "postgresql://127.0.0.1:1/name?passwort=sesame",
     ],
 )
 def test_an_address_that_is_refused_is_not_repeated_with_its_secrets(url):
@@ -125,9 +125,9 @@ def test_an_address_that_is_refused_is_not_repeated_with_its_secrets(url):
     assert "sesame" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_an_option_that_postgresql_does_not_know_is_refused():
-    with pytest.raises(ValueError, match=r'invalid connection option "passwort".*Correct its name'):
-        Store("postgresql://127.0.0.1:1/name?passwort=x")
+def test_an_option_whose_value_postgresql_cannot_use_is_refused():
+    with pytest.raises(ValueError, match=r"bad value for connect_timeout: 'soon'.*Correct it, or leave it out"):
+        Store("postgresql://127.0.0.1:1/name?connect_timeout=soon")
 
 
 def test_paths_that_cannot_be_stores(tmp_path):
@@ -170,7 +170,7 @@ def test_a_damaged_database_is_left_as_it_is(tmp_path):
     content = bytearray(file.read_bytes())
     content[100:] = b"\xa5" * (len(content) - 100)
     file.write_bytes(content)
-    with pytest.raises(ValueError, match="Restore it from a copy"):
+    with pytest.raises(ValueError, match="Or restore a copy of it"):
         Store(f"sqlite:///{file}")
     assert file.read_bytes() == content
 

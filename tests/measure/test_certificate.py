@@ -14,7 +14,7 @@ from genscope.measure import certificate
 from genscope.measure.certificate import GRID, certify, constant_risk, grid_divergence, tuned_posterior
 from genscope.random import stream
 from genscope.tasks import Batch
-from genscope.train import Draws, PacBayes, Posterior, adam, cosine, cross_entropy, error, fit, squared
+from genscope.train import Draws, GaussianPosterior, PacBayes, adam, cosine, cross_entropy, error, fit, squared
 from genscope.train.posterior import moments
 from tests.chance import Seldom
 from tests.seeds import seed
@@ -50,7 +50,7 @@ def exact_model():
 
 
 def test_the_number_follows_from_the_draws(regression, exact_model):
-    posterior = Posterior.around(exact_model, 0.05, by_weight=True)
+    posterior = GaussianPosterior.around(exact_model, 0.05, by_weight=True)
     found = certify(posterior, regression, prior=None, key=jr.key(5), draws=200, examples=32, clip=0.5)
     risks = []
     for number in range(200):
@@ -76,7 +76,7 @@ def test_the_number_follows_from_the_draws(regression, exact_model):
 
 
 def test_the_divergence_takes_the_best_of_the_grid(exact_model):
-    posterior = Posterior.around(exact_model, 0.037)
+    posterior = GaussianPosterior.around(exact_model, 0.037)
     total, chosen = grid_divergence(posterior, None)
     best = 0.0
     for name, group in moments(posterior.mean, posterior.deviation, None, exactly=True).items():
@@ -84,7 +84,7 @@ def test_the_divergence_takes_the_best_of_the_grid(exact_model):
         best += min(nats)
         assert chosen[name] == GRID[int(np.argmin(nats))]
     assert total == pytest.approx(best, rel=1e-12)
-    far = grid_divergence(Posterior.around(exact_model, 1e-8), exact_model)
+    far = grid_divergence(GaussianPosterior.around(exact_model, 1e-8), exact_model)
     assert far[1] == {"weight": GRID[0], "bias": GRID[0]}  # beyond the grid: its end, and more to pay
     assert far[0] > 10
 
@@ -92,7 +92,12 @@ def test_the_divergence_takes_the_best_of_the_grid(exact_model):
 def test_tuned_deviations_make_a_better_certificate(regression, exact_model):
     given = {"prior": None, "clip": 1.0, "loss": squared}
     plain = certify(
-        Posterior.around(exact_model, 0.01, by_weight=True), regression, key=jr.key(1), draws=200, examples=32, **given
+        GaussianPosterior.around(exact_model, 0.01, by_weight=True),
+        regression,
+        key=jr.key(1),
+        draws=200,
+        examples=32,
+        **given,
     )
     tuned = tuned_posterior(exact_model, regression, key=jr.key(2), steps=200, **given)
     better = certify(tuned, regression, key=jr.key(1), draws=200, examples=32, **given)
@@ -103,7 +108,7 @@ def test_tuned_deviations_make_a_better_certificate(regression, exact_model):
 def test_training_on_the_bound_finds_the_target_and_certifies_it(regression):
     start = Linear(jnp.zeros(6), jnp.zeros(()))
     found = fit(
-        Posterior.around(start, 0.1, by_weight=True),
+        GaussianPosterior.around(start, 0.1, by_weight=True),
         Draws(regression, jr.key(3), 256),
         PacBayes(squared, prior=start, sample_size=20_000),
         until=400,
@@ -118,12 +123,12 @@ def test_training_on_the_bound_finds_the_target_and_certifies_it(regression):
 
 
 def test_what_is_no_number_counts_as_the_clip(regression):
-    broken = Posterior.around(Linear(jnp.full(6, 1e30), jnp.zeros(())), 1e25, by_weight=True)
+    broken = GaussianPosterior.around(Linear(jnp.full(6, 1e30), jnp.zeros(())), 1e25, by_weight=True)
     found = certify(broken, regression, prior=None, key=jr.key(0), draws=200, examples=32, clip=2.0)
     assert found.certificate == 2.0
     assert found.vacuous
     logarithm = certify(
-        Posterior.around(Linear(jnp.zeros(6), jnp.zeros(())), 0.1),
+        GaussianPosterior.around(Linear(jnp.zeros(6), jnp.zeros(())), 0.1),
         regression,
         prior=None,
         key=jr.key(0),
@@ -179,7 +184,7 @@ def overfitted(key):
     x, y = jr.randint(stream(key, "x"), (400,), 0, 400), jr.rademacher(stream(key, "y"), (400,), jnp.float32)
     sums, counts = (np.bincount(np.asarray(x), weights, minlength=400) for weights in (np.asarray(y), None))
     start = Table(jnp.zeros(400))
-    posterior = Posterior.around(Table(jnp.asarray(sums / np.maximum(counts, 1), jnp.float32)), 0.3)
+    posterior = GaussianPosterior.around(Table(jnp.asarray(sums / np.maximum(counts, 1), jnp.float32)), 0.3)
     given = {"clip": 4.0, "draws": 300, "examples": 20, "confidence": 1 - FAILURE}
     found = certify(posterior, Batch(x, y), prior=start, key=stream(key, "draws"), **given)
     return found.certificate < true_risk(posterior, 4.0)
@@ -189,7 +194,7 @@ def few_draws(key):
     """The same for one number against zeros, where all uncertainty is that of the five draws."""
     model = Table(jnp.zeros(1))
     x, y = jnp.zeros(10_000, int), jnp.ones(10_000)
-    posterior = Posterior.around(model, 0.7)
+    posterior = GaussianPosterior.around(model, 0.7)
     found = certify(posterior, Batch(x, y), prior=model, key=key, clip=4.0, draws=5, examples=1, confidence=1 - FAILURE)
     spread = np.minimum((0.7 * NORMAL - 1) ** 2, 4.0) @ WEIGHTS
     return found.certificate < spread
@@ -225,11 +230,11 @@ def test_without_the_price_of_the_draws_they_would_not(monkeypatch):
         ({"draws": 0}, "at least 1"),
         ({"prior": Linear(jnp.zeros(5), jnp.zeros(()))}, "Give such a prior"),
         ({"batch": Batch(jnp.ones((7, 6)), jnp.ones(7))}, "at least 8 examples"),
-        ({"posterior": Posterior.around(Linear(jnp.full(6, jnp.nan), jnp.zeros(())), 0.1)}, "smaller rate"),
+        ({"posterior": GaussianPosterior.around(Linear(jnp.full(6, jnp.nan), jnp.zeros(())), 0.1)}, "smaller rate"),
     ],
 )
 def test_refusals(regression, exact_model, change, advice):
-    given = {"posterior": Posterior.around(exact_model, 0.1), "batch": regression, "prior": None} | change
+    given = {"posterior": GaussianPosterior.around(exact_model, 0.1), "batch": regression, "prior": None} | change
     with pytest.raises(ValueError, match=advice):
         certify(given.pop("posterior"), given.pop("batch"), key=jr.key(0), **given)
 
@@ -238,4 +243,6 @@ def test_training_refuses_what_makes_no_sense(regression, exact_model):
     with pytest.raises(ValueError, match="Correct the one"):
         PacBayes(squared, prior=None, sample_size=20_000, clip=0.0)
     with pytest.raises(ValueError, match="Give one whole number"):
-        fit(Posterior.around(exact_model, 0.1), Draws(regression, jr.key(0), 8), squared, 0, optimizer=adam(0.1))
+        fit(
+            GaussianPosterior.around(exact_model, 0.1), Draws(regression, jr.key(0), 8), squared, 0, optimizer=adam(0.1)
+        )

@@ -15,10 +15,10 @@ LENGTH = 5
 BITS = points(LENGTH)
 
 
-def scrambled(sharpness: float, positional: bool) -> ScalarAttention:
+def scrambled(sharpness: float, positional: bool, factored: bool = False) -> ScalarAttention:
     """A model all of whose weights are random, so that no term can hide at zero."""
     key = jr.key(3)
-    model = ScalarAttention(LENGTH, hidden=7, positional=positional, key=key)
+    model = ScalarAttention(LENGTH, hidden=7, positional=positional, factored=factored, key=key)
     leaves, tree = jax.tree.flatten(model)
     drawn = [jr.normal(stream(key, f"leaf {i}"), (leaf.size,)).reshape(leaf.shape) for i, leaf in enumerate(leaves)]
     return eqx.tree_at(lambda m: m.score, jax.tree.unflatten(tree, drawn), replace_fn=lambda w: sharpness * w)
@@ -35,9 +35,12 @@ def both_forms(model):
     return jax.vmap(model.activations)(bits), summed(lambda m: jax.vmap(m)(bits)), summed(lambda m: m.outputs(bits))
 
 
-@pytest.mark.parametrize(("sharpness", "positional"), [(1.0, False), (1.0, True), (20.0, False)])
-def test_both_forms_are_the_definition(sharpness, positional):
-    model = scrambled(sharpness, positional)
+@pytest.mark.parametrize(
+    ("sharpness", "positional", "factored"),
+    [(1.0, False, False), (1.0, True, False), (20.0, False, False), (1.0, False, True), (1.0, True, True)],
+)
+def test_both_forms_are_the_definition(sharpness, positional, factored):
+    model = scrambled(sharpness, positional, factored)
     found = [forward(model, x) for x in BITS.astype(float)]
     activations, (value, gradient), (shortcut, short_gradient) = both_forms(model)
     np.testing.assert_allclose(activations.attention, [attention for attention, _ in found], atol=2e-5)
@@ -57,11 +60,22 @@ def test_the_truth_table_is_the_outputs_of_all_inputs(together, monkeypatch):
     np.testing.assert_allclose(found, model.outputs(jnp.asarray(BITS)), rtol=1e-4, atol=1e-5)
 
 
-def test_has_about_as_many_parameters_as_the_paper_says(tmp_path):
-    model = ScalarAttention(20, key=jr.key(0))
-    assert sum(leaf.size for leaf in jax.tree.leaves(model)) == 21**2 + 21 + 3 * 32 + 1 + 20 + 1 == 580
+@pytest.mark.parametrize(("factored", "parameters"), [(True, 1021), (False, 580)])
+def test_has_as_many_parameters_as_it_says(factored, parameters, tmp_path):
+    """Just over 1,000 in the paper: 21² twice (once without factors), 21, 97 and 21."""
+    model = ScalarAttention(20, factored=factored, key=jr.key(0))
+    scores = 21**2 * (2 if factored else 1)
+    assert sum(leaf.size for leaf in jax.tree.leaves(model)) == scores + 21 + 3 * 32 + 1 + 20 + 1 == parameters
     file.save(model, tmp_path / "model.safetensors")
     assert eqx.tree_equal(file.load(tmp_path / "model.safetensors"), model)
+
+
+@pytest.mark.parametrize("factored", [True, False])
+def test_initial_scores_have_the_scale_asked_for(factored):
+    """Of 3,721 entries; a product's are uncorrelated, with fourth moments near 3, so 5 standard errors are 6 %."""
+    for scale in (1.0, 0.1):
+        score = ScalarAttention(60, factored=factored, scale=scale, key=jr.key(5)).effective_score()
+        assert float(jnp.std(score)) == pytest.approx(scale, rel=0.06)
 
 
 def test_refuses_other_shapes():
@@ -71,3 +85,5 @@ def test_refuses_other_shapes():
         ScalarAttention(4, key=jr.key(0)).outputs(jnp.zeros((2, 5), bool))
     with pytest.raises(ValueError, match="Give 1 or more"):
         ScalarAttention(0, key=jr.key(0))
+    with pytest.raises(ValueError, match="1 is the usual one"):
+        ScalarAttention(4, scale=0.0, key=jr.key(0))

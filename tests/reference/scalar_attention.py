@@ -8,6 +8,8 @@ import numpy as np
 def forward(model, x) -> tuple[np.ndarray, float]:
     """Attention and output for one example."""
     score, value = np.asarray(model.score, float), np.asarray(model.value, float)
+    if model.key is not None:
+        score = score @ np.asarray(model.key, float)
     length = len(x)
     attention, output = np.zeros((length, length)), float(model.b_read)
     for i in range(length):

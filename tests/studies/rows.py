@@ -100,8 +100,8 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
     *(("lintilhac2026-norms", {**_WALSH, "sample_size": 512, "arm": arm, "steps": 50}) for arm in ("paper", "noise")),
     ("lintilhac2026-perturbation", {"context_length": 6, "degree": 2, "sparsity": 5, "draws": 1, "pairs": 2}),
     *(
-        ("lintilhac2026-attention", {"context_length": 8, "sparsity": 2, "degree": 2, "scores": scores})
-        for scores in ("full", "positions")
+        ("lintilhac2026-attention", {"context_length": 8, "sparsity": 2, "degree": 2, "scores": scores, "scale": 1.0})
+        for scores in ("factored", "full", "positions")
     ),
     *(
         ("lintilhac2026-chain", {"context_length": 2, "target": "all", "method": method})

@@ -4,13 +4,14 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.fourier import WalshFunction
+from genscope.fourier import WalshFunction, points
 from genscope.lab.values import check_names
+from genscope.measure.attention_rows import match_rows
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.studies import lintilhac2026_attention as study
 from genscope.tasks import WalshSum
 
-POINT = {"context_length": 6, "degree": 2, "sparsity": 2, "scores": "positions"}
+POINT = {"context_length": 6, "degree": 2, "sparsity": 2, "scores": "positions", "scale": 1.0}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +33,43 @@ def test_a_small_network_learns_and_is_read(record):
     assert record["shown"] == (record["recall"] >= 0.9)
     # Without bits in the scores a row computes what it looks at.
     assert record["influence_recall"] >= record["recall"] > 0.5
+
+
+def test_the_score_matrix_is_asked_for_the_two_largest_components(record, monkeypatch):
+    """Where rows are matched with what the score matrix shows, of the trained network and of the untrained."""
+    asked = []
+
+    def note(strengths, supports, *, candidates=None):
+        asked.append((np.asarray(strengths), list(supports), candidates))
+        return match_rows(strengths, supports, candidates=candidates)
+
+    monkeypatch.setattr(study, "match_rows", note)
+    monkeypatch.setattr(study, "STEPS", 500)
+    again = study.trial(jr.key(0), **POINT)
+    assert (again["weights_shown"], again["shown"]) == (record["weights_shown"], record["shown"])
+    trained, untrained = asked[-2:]
+    assert len(trained[1]) <= study.COUNTED
+    assert trained[1] == untrained[1]
+    _, start = study._begin(jr.key(0), 6, 2, 2, "positions", 1.0)
+    np.testing.assert_array_equal(untrained[0], start.score[:-1, :-1])
+    assert untrained[2] is None  # any row of the untrained network may do
+    np.testing.assert_array_equal(np.sort(trained[0], axis=0), np.sort(record["score"], axis=0))
+    planted = np.zeros((6, 6))
+    for row, support in enumerate(trained[1]):
+        planted[row, list(support)] = 1.0
+    assert study._shown(match_rows(planted, trained[1]))
+    assert not study._shown(match_rows(np.roll(planted, 1, axis=1), trained[1]))
+
+
+def test_components_come_with_the_largest_first(monkeypatch):
+    table = 0.2 * points_sign((0, 1)) + 0.9 * points_sign((2,)) + 0.4 * points_sign((0, 3))
+    monkeypatch.setattr(study, "_truth_table", lambda model: table)
+    model = ScalarAttention(4, key=jr.key(0))
+    assert study._components(model) == [(2,), (0, 3), (0, 1)]
+
+
+def points_sign(support):
+    return 1.0 - 2.0 * (points(4)[:, list(support)].sum(axis=1) % 2)
 
 
 def test_components_are_read_off_the_whole_spectrum():
@@ -76,6 +114,7 @@ def test_turns_are_counted_without_flat_parts():
         ({"degree": 7}, "Choose such values"),
         ({"context_length": 24}, "Choose such values"),
         ({"sparsity": 0}, "Choose such a value"),
+        ({"scale": 0.0}, "initial scores, lies between 0 and 10. Choose such a value"),
     ],
 )
 def test_refuses_points_without_a_trial(change, advice):

@@ -4,7 +4,7 @@ import jax.random as jr
 import pytest
 
 from genscope.claims.lintilhac2026_constructions import C1, C2, EXPECTED
-from genscope.constructions import fourier_construction
+from genscope.constructions import _fourier_plan
 from genscope.lab import Store, read, run, select
 from genscope.studies.lintilhac2026_constructions import (
     CASES,
@@ -32,13 +32,13 @@ def test_cubes_are_exact_and_a_blurred_one_is_not(tmp_path):
 
 def test_a_planted_fault_is_seen(monkeypatch):
     """Slopes of the wave that are wrong by a millionth."""
-    wave = fourier_construction.wave
+    wave = _fourier_plan.wave
 
-    def wrong(degree):
-        thresholds, slopes = wave(degree)
+    def wrong(degree, units):
+        thresholds, slopes = wave(degree, units)
         return thresholds, slopes * (1 + 1e-6)
 
-    monkeypatch.setattr(fourier_construction, "wave", wrong)
+    monkeypatch.setattr(_fourier_plan, "wave", wrong)
     assert cube_trial(KEY, **SMALL)["max_error"] > 1e-7
 
 

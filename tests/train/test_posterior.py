@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from genscope.train.posterior import Posterior, least_divergence, moments
+from genscope.train.posterior import GaussianPosterior, least_divergence, moments
 from tests.chance import assert_mean
 from tests.seeds import seed
 
@@ -29,7 +29,7 @@ def model():
 
 def by_weight(model):
     spread = jax.tree.map(lambda leaf: 0.05 + 0.1 * jnp.abs(leaf), eqx.filter(model, eqx.is_inexact_array))
-    return Posterior(model, jax.tree.map(jnp.log, spread))
+    return GaussianPosterior(model, jax.tree.map(jnp.log, spread))
 
 
 def divergence(posterior, prior, deviations):
@@ -45,7 +45,7 @@ def divergence(posterior, prior, deviations):
 
 
 @pytest.mark.parametrize("with_prior", [False, True])
-@pytest.mark.parametrize("make", [by_weight, lambda model: Posterior.around(model, 0.2)])
+@pytest.mark.parametrize("make", [by_weight, lambda model: GaussianPosterior.around(model, 0.2)])
 def test_the_least_divergence_is_the_minimum_over_the_deviations_of_the_prior(model, make, with_prior):
     posterior = make(model)
     prior = Small(model.weight + 0.1, model.bias - 0.3) if with_prior else None
@@ -60,7 +60,7 @@ def test_the_least_divergence_is_the_minimum_over_the_deviations_of_the_prior(mo
 
 
 def test_at_the_prior_nothing_is_paid(model):
-    posterior = Posterior.around(model, 0.3)
+    posterior = GaussianPosterior.around(model, 0.3)
     assert float(least_divergence(posterior.mean, posterior.deviation, model)) == pytest.approx(0.0, abs=1e-5)
 
 
@@ -78,4 +78,4 @@ def test_draws_have_the_mean_and_the_deviation(model):
 
 def test_a_deviation_is_positive(model):
     with pytest.raises(ValueError, match="positive"):
-        Posterior.around(model, 0.0)
+        GaussianPosterior.around(model, 0.0)

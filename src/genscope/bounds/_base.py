@@ -34,6 +34,10 @@ class Bound:
         """The sum of the terms."""
         return float(sum(self.terms.values()))
 
+    def __repr__(self) -> str:
+        form = self.kind if self.explicit or self.kind == "estimate" else "order only"
+        return f"Bound({self.name!r}, {self.value:.6g}, {form}, {self.source!r})"
+
     @property
     def vacuous(self) -> bool | None:
         """Whether the bound says nothing new; None without a trivial value."""
@@ -54,8 +58,8 @@ class Bound:
         if self.vacuous is None:
             return self.proved
         if self.vacuous:
-            return f"{self.proved} Vacuous: {self.trivial:.7g} is known without it."
-        return f"{self.proved} Not vacuous: without it, {self.trivial:.7g} is known."
+            return f"{self.proved} Vacuous: the trivial bound is {self.trivial:.7g}."
+        return f"{self.proved} Informative: the trivial bound is {self.trivial:.7g}."
 
     def facts(self) -> dict[str, Any]:
         """The bound as the command line prints it."""

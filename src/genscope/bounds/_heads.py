@@ -61,7 +61,7 @@ class Refine:
 PLAIN = Refine()
 
 
-class Head(NamedTuple):
+class HeadNorms(NamedTuple):
     """Logarithms of the norms of a head, or of several equal ones."""
 
     name: str
@@ -73,7 +73,7 @@ class Head(NamedTuple):
     query_key_context_21: float
 
 
-class Setting(NamedTuple):
+class HeadSetting(NamedTuple):
     """Logarithms of what all heads have in common."""
 
     softmax: float
@@ -104,14 +104,14 @@ def broadcast(caller: str, number: int | None, **norms: Several | None) -> list[
     ]
 
 
-def gather(number: int | None, **norms: Several | None) -> list[Head]:
+def gather(number: int | None, **norms: Several | None) -> list[HeadNorms]:
     """The heads; equal ones are one entry with copies."""
     if number is not None and not any(isinstance(value, Sequence) for value in norms.values()):
-        return [Head("", number, **row) for row in broadcast("heads", 1, **norms)]
-    return [Head(f"head {i}: ", 1, **row) for i, row in enumerate(broadcast("heads", number, **norms), start=1)]
+        return [HeadNorms("", number, **row) for row in broadcast("heads", 1, **norms)]
+    return [HeadNorms(f"head {i}: ", 1, **row) for i, row in enumerate(broadcast("heads", number, **norms), start=1)]
 
 
-def ways(heads: Sequence[Head], setting: Setting, refine: Refine) -> list[list[Cover]]:
+def ways(heads: Sequence[HeadNorms], setting: HeadSetting, refine: Refine) -> list[list[Cover]]:
     """Lists of covers, each of which gives the whole class: the values, the scores in one of three ways, a read-out."""
     # Trained embeddings: x = Mᵀo with ‖o‖ = √2, so W_Vᵀx = (MW_V)ᵀo and ‖MW_V‖₂,₁ ≤ ‖M‖ ‖W_V‖₂,₁; so for W_QK too. The
     # context must be fixed: a cover of W_QK Mᵀ does not tell what a trained context is. True tokens keep ‖x‖ ≤ B_X.
@@ -125,11 +125,11 @@ def ways(heads: Sequence[Head], setting: Setting, refine: Refine) -> list[list[C
     examples = log(refine.readout_points) if refine.readout_points else setting.points
     readout = Cover("readout", "readout", outer + reach, lambda log_kappa: linear_size(log_kappa, examples), wide=True)
 
-    def covers(kind: str, radius: Callable[[Head], float], size: Callable[[float], float]) -> list[Cover]:
+    def covers(kind: str, radius: Callable[[HeadNorms], float], size: Callable[[float], float]) -> list[Cover]:
         wide = kind == "query-key" and bool(refine.given())
         return [Cover(f"{head.name}{kind}", kind, outer + radius(head), size, head.copies, wide) for head in heads]
 
-    def scores(accuracy: Callable[[Head], float], size: Callable[[float], float]) -> list[Cover]:
+    def scores(accuracy: Callable[[HeadNorms], float], size: Callable[[float], float]) -> list[Cover]:
         # Lemma 4.3: the output moves by at most c L B_V B_X times what the scores move.
         lost = setting.softmax + setting.sigma + setting.token
         return covers("query-key", lambda head: lost + head.value_spectral + accuracy(head), size)

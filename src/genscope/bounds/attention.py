@@ -20,7 +20,7 @@ import math
 from typing import Annotated
 
 from genscope.bounds._base import Bound
-from genscope.bounds._heads import PLAIN, Refine, Setting, Several, gather, ways
+from genscope.bounds._heads import PLAIN, HeadSetting, Refine, Several, gather, ways
 from genscope.bounds._logarithms import log, log_sum
 from genscope.bounds._parameters import Constant, Epsilon, Form, Points, checked, count, norm, positive
 from genscope.bounds.covering import order, refuse_options
@@ -116,7 +116,7 @@ def heads(
         query_key_spectral=refine.query_key_spectral,
         query_key_context_21=refine.query_key_context_21,
     )
-    setting = Setting(
+    setting = HeadSetting(
         softmax=log(softmax_constant or (2.0 if form == "order" else 1.0)),
         sigma=log(lipschitz),
         token=log(input_norm),

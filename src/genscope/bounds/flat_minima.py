@@ -38,7 +38,7 @@ _TINY = 1e-300  # stands for 0 where a logarithm must be finite
 
 
 @dataclass(frozen=True)
-class Setting:
+class BoundSetting:
     """What a bound by a construction is told besides the risk on the sample; all of it fixed before the sample."""
 
     norm_squared: NormSquared
@@ -54,7 +54,7 @@ class Setting:
 
 
 @checked
-def truncated(setting: Setting, *, sigma: Sigma, trace: Trace, empirical_risk: EmpiricalRisk = 0.0) -> Bound:
+def truncated(setting: BoundSetting, *, sigma: Sigma, trace: Trace, empirical_risk: EmpiricalRisk = 0.0) -> Bound:
     r"""The quadratic term $\frac{\sigma^2}2H$ alone for the perturbed risk: certifies nothing."""
     terms = {"empirical risk": empirical_risk, "sharpness": _half_square(sigma, trace)}
     return _bounded("truncated", setting, sigma, terms, "estimate")
@@ -62,7 +62,7 @@ def truncated(setting: Setting, *, sigma: Sigma, trace: Trace, empirical_risk: E
 
 @checked
 def semi_analytic(
-    setting: Setting,
+    setting: BoundSetting,
     *,
     sigma: Sigma,
     trace: Trace,
@@ -77,7 +77,7 @@ def semi_analytic(
 
 @checked
 def direct(
-    setting: Setting,
+    setting: BoundSetting,
     *,
     sigma: Sigma,
     perturbed_risk: Annotated[float, norm("mean risk on the sample at weights θ + σξ, ξ standard normal")],
@@ -88,7 +88,7 @@ def direct(
 
 @checked
 def analytic(
-    setting: Setting,
+    setting: BoundSetting,
     *,
     sigma: Sigma,
     trace: Trace,
@@ -126,7 +126,7 @@ def pac_bayes(
     """
     tail = "kl" if form == "kl" else "subgaussian"
     priors = 1 if sigma else sigma_grid
-    setting = Setting(norm_squared, constant, samples, confidence, priors, trivial, tail)
+    setting = BoundSetting(norm_squared, constant, samples, confidence, priors, trivial, tail)
     centre = _log_optimum(setting, trace)
     steps = range(int(sigma_grid))
     sigmas = [sigma] if sigma else [_sigma(centre + (step - sigma_grid // 2) * _STEP) for step in steps]
@@ -163,7 +163,7 @@ def truncated_optimum(
     """
     log_product = 2 * log(constant) + log(norm_squared) + log(trace)
     return Optimum(
-        exp(_log_optimum(Setting(norm_squared, constant, samples), trace)),
+        exp(_log_optimum(BoundSetting(norm_squared, constant, samples), trace)),
         exp(math.log(1.5) + (log_product - log(samples)) / 3),
         exp(3 * math.log(1.5) + log_product - 3 * log(trivial)),
     )
@@ -194,7 +194,7 @@ def domination(
     return Domination(norm_squared / built_norm_squared, sharpness / built_sharpness)
 
 
-def _bounded(name: str, setting: Setting, sigma: float, risk: Mapping[str, float], kind: Kind) -> Bound:
+def _bounded(name: str, setting: BoundSetting, sigma: float, risk: Mapping[str, float], kind: Kind) -> Bound:
     """The bound whose perturbed risk has these terms."""
     perturbed = max(0.0, sum(risk.values()))
     source, explicit, trivial = _ALQUIER, False, setting.trivial
@@ -207,7 +207,7 @@ def _bounded(name: str, setting: Setting, sigma: float, risk: Mapping[str, float
     return Bound(name, terms, explicit, source, kind, trivial, choices={"sigma": sigma})
 
 
-def _complexity(setting: Setting, sigma: float, perturbed: float) -> float:
+def _complexity(setting: BoundSetting, sigma: float, perturbed: float) -> float:
     """What the divergence adds to the perturbed risk: all that can be, where no float holds it."""
     clipped = setting.tail == "kl"
     divergence = exp(log(setting.norm_squared) - math.log(2) - 2 * log(sigma))
@@ -238,7 +238,7 @@ def _half_square(sigma: float, value: float) -> float:
     return math.copysign(exp(2 * log(sigma) + log(abs(value)) - math.log(2)), value)
 
 
-def _log_optimum(setting: Setting, trace: float) -> float:
+def _log_optimum(setting: BoundSetting, trace: float) -> float:
     """Logarithm of the best σ of the quadratic term, but for the logarithm of the confidence; finite at zeros."""
     size, sharp, samples = log(max(setting.norm_squared, _TINY)), log(max(trace, _TINY)), log(setting.samples)
     if setting.tail == "kl":

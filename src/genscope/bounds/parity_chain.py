@@ -1,8 +1,9 @@
 r"""Parity of T bits, bit by bit or in one pass: what the weights of both constructions weigh, and what follows.
 
 Source: lintilhac2026, Theorems 7, 8 and 16, with Theorem 10 (norms) and Theorems 13 and 14 (traces).
-Departures: the formulas are lost in the text at hand and derived here. The positional identities of the chain have T
-entries where the paper counts one, so its norm grows with T. The paper's exponential is a probability over training
+Departures: the formulas are lost in the text at hand and derived here. The chain compares positions by an identity with
+as many entries as their codes have, where the paper counts one: T with one-hot codes, and far fewer with short ones
+(`dim`), whose scores are divided by what separates two codes. The paper's exponential is a probability over training
 samples (`reading="delta"`); risk is compared with risk in `reading="risk"`.
 Guarantee: norms and traces are exact for the constructions, up to the mass on inactive positions (1e-6). The bounds on
 top are orders of magnitude and no certificates: they leave out how the trace changes under the noise, and ask the
@@ -19,10 +20,12 @@ from typing import Annotated, Literal
 
 from genscope.bounds._base import Bound
 from genscope.bounds._parameters import Choice, Number, checked, count
+from genscope.refusal import Refusal
 
 LEAKAGE = 0.5
 INACTIVE = 1e-6
 MARGIN = 0.25  # squared loss of an output halfway between the bits
+Codes = tuple[int, float]  # dimension of the positions' codes, and the largest inner product of two of them
 
 Method = Literal["one-pass", "chain"]
 Weights = Literal["paper", "tuned"]
@@ -30,6 +33,13 @@ Length = Annotated[
     float, Number("context length T, the bits of the parity", low=2, high=10**9, closed=(True, True), whole=True)
 ]
 Samples = Annotated[float, count("sample size n", most=1e200)]
+Dimension = Annotated[
+    float | None,
+    Number("dimension of the positions' codes in a chain; by default T, one-hot", 1, 10**9, (True, True), whole=True),
+]
+Coherence = Annotated[
+    float, Number("largest inner product of two positions' codes, of length 1", -1, 1, closed=(True, False))
+]
 Width = Annotated[
     float | None, Number("width σ of the posterior; by default the best one", 1e-90, 1e90, closed=(True, True))
 ]
@@ -95,15 +105,26 @@ def one_pass(context_length: int, *, leakage: float = LEAKAGE, limit: bool = Fal
     )
 
 
-def chain(context_length: int, *, step: int = 1, leakage: float = LEAKAGE, limit: bool = False) -> Blocks:
+def chain(
+    context_length: int,
+    *,
+    step: int = 1,
+    leakage: float = LEAKAGE,
+    limit: bool = False,
+    codes: Codes | None = None,
+) -> Blocks:
     r"""One step of the chain, $y_t=x_t\oplus y_{t-1}$, by attention to the two positions with id $t$.
 
     $a=(1-\lambda)\frac j2+\lambda m$ with $j=x_t+y_{t-1}$ and $m$ the mean of the $T+t-1$ other visible bits, of which
     that at position T is 0. On the plateaus the leakage moves $a$ across no threshold, so the gradients need the
-    moments of $m$ given $y_{t-1}$ only. `limit` leaves the leakage out: all steps $t\ge1$ are then alike.
+    moments of $m$ given $y_{t-1}$ only. `limit` leaves the leakage out: all steps $t\ge1$ are then alike. With `codes`
+    other positions leak by their distance, so that gradients are known in the limit alone.
     """
+    if codes is not None and not limit:
+        raise Refusal("chain got codes without limit: there are closed forms in the limit. Give limit=True.")
     t, k = step, 2
-    sharpness, select = chain_scales(context_length, leakage=leakage)
+    sharpness, select = chain_scales(context_length, leakage=leakage, codes=codes)
+    dim = context_length if codes is None else codes[0]
     others = context_length + t - 1
     leak = 0.0 if limit else others / (k * math.exp(sharpness) + others)
     thresholds = [(1 + quarter) / k for quarter in (-0.75, -0.25, 0.25, 0.75)]
@@ -121,21 +142,27 @@ def chain(context_length: int, *, step: int = 1, leakage: float = LEAKAGE, limit
             gradients["threshold"] += share * slope * len(passed)
             gradients["expand"] += share * slope * len(passed) * (middle**2 + spread)
     norms = {
-        "score": float(context_length),
-        "key": context_length * sharpness**2,
+        "score": float(dim),
+        "key": dim * sharpness**2,
         "value": 1.0,
         "expand": float(len(thresholds)),
         "threshold": sum(each**2 for each in thresholds),
         "contract": (2.0 * k) ** 2 * len(thresholds),
-        "select": context_length * select**2,
+        "select": dim * select**2,
         "readout": 1.0,
     }
     return Blocks(norms, gradients)
 
 
-def chain_scales(context_length: int, *, leakage: float = LEAKAGE) -> tuple[float, float]:
-    r"""Scores of the chain's two attentions: $c=\log\frac{(2T-2)(8/\rho-1)}2$ and $M=\log(2T/\tau)$."""
-    return math.log((context_length - 1) * (8 / leakage - 1)), math.log(2 * context_length / INACTIVE)
+def chain_scales(context_length: int, *, leakage: float = LEAKAGE, codes: Codes | None = None) -> tuple[float, float]:
+    r"""Scores of the chain's two attentions: $c=\log\frac{(2T-2)(8/\rho-1)}2$ and $M=\log(2T/\tau)$.
+
+    Both are differences between the positions that are looked for and the others. Codes of length 1 whose inner
+    products are at most $\mu$ leave $1-\mu$ of a scale, so that both are divided by it.
+    """
+    gap = 1.0 if codes is None else 1 - codes[1]
+    first, second = math.log((context_length - 1) * (8 / leakage - 1)), math.log(2 * context_length / INACTIVE)
+    return first / gap, second / gap
 
 
 def _other_bits(context_length: int, step: int, y: int) -> tuple[float, float]:
@@ -153,26 +180,30 @@ def _other_bits(context_length: int, step: int, y: int) -> tuple[float, float]:
     return bits / 2, bits / 4 + 2 * pairs / 4
 
 
-def blocks(method: Method, context_length: int, *, weights: Weights = "paper") -> Blocks:
+def blocks(method: Method, context_length: int, *, weights: Weights = "paper", codes: Codes | None = None) -> Blocks:
     """The blocks of a method, gradients in the limit of no leakage, where they are largest."""
-    built = (one_pass if method == "one-pass" else chain)(context_length, limit=True)
-    return built if weights == "paper" else _tuned(built, method, context_length)
+    if method == "one-pass":
+        built = one_pass(context_length, limit=True)
+    else:
+        built = chain(context_length, limit=True, codes=codes)
+    return built if weights == "paper" else _tuned(built, method, context_length, codes)
 
 
-def _tuned(built: Blocks, method: Method, context_length: int) -> Blocks:
+def _tuned(built: Blocks, method: Method, context_length: int, codes: Codes | None) -> Blocks:
     r"""Three changes that keep the function: balanced factors, centred scores, and the best rescaling of the ReLUs.
 
     $AK$ has the singular value $c\sqrt T$ (one pass) or $T$ times $c$ (chain), and balanced factors weigh twice their
     sum. A constant may be taken off each row of the second scores: $T/(T+1)$ times $M^2$ is left of one row with
-    $T$ entries $-M$ and a zero, $(T-1)M^2$ of $M$ times an identity.
+    $T$ entries $-M$ and a zero, $(T-1)M^2$ of $M$ times an identity over one-hot codes; short ones are centred.
     """
     size = context_length
     if method == "one-pass":
         sharpness, select = math.sqrt(built.norm_squared["key"] / (size + 1)), built.norm_squared["select"] / (size + 1)
         factors = sharpness * math.sqrt(size)
     else:
-        sharpness, select = chain_scales(size)
-        factors, select = sharpness * size, (size - 1) * select**2
+        sharpness, select = chain_scales(size, codes=codes)
+        factors = sharpness * (size if codes is None else codes[0])
+        select = (size - 1) * select**2 if codes is None else built.norm_squared["select"]
     lighter = replace(built, norm_squared={**built.norm_squared, "score": factors, "key": factors, "select": select})
 
     def cost(log_square: float) -> float:
@@ -208,6 +239,8 @@ def parity_chain(
         float, Number("constant C of the loss (the paper fits 0.01 to 0.1)", 1e-9, 1e9, closed=(True, True))
     ] = 0.1,
     sigma: Width = None,
+    dim: Dimension = None,
+    coherence: Coherence = 0.0,
 ) -> Bound:
     r"""Error of parity in one pass or by a chain of thought (lintilhac2026, Theorems 7, 8 and 16).
 
@@ -216,8 +249,14 @@ def parity_chain(
     1/4 (Markov), and the first wrong step has a right prefix (union over the steps). Delta: the paper solves its bound
     at loss 1/4 for the confidence, $\log\delta=\log S+\frac{\|\theta\|^2}{2\sigma^2}-\frac n{2C^2}(\frac14-
     \frac{\sigma^2}2H)_+^2$; what exceeds 0 says nothing. $\delta$ is a probability of training samples, not of inputs.
+    That codes of the given dimension and coherence exist is the caller's word (`constructions.cyclic_code` finds some).
     """
-    built = blocks(method, int(context_length), weights=weights)
+    if (dim is None and coherence) or (dim is not None and method == "one-pass"):
+        raise Refusal(
+            f"parity-chain got dim={dim} and coherence={coherence} with method={method}: short codes are of a chain's "
+            "positions, and one-hot ones (no dim) have coherence 0. Give dim with the chain, or leave both out."
+        )
+    built = blocks(method, int(context_length), weights=weights, codes=None if dim is None else (int(dim), coherence))
     steps = context_length if method == "chain" else 1
     source = f"lintilhac2026, {'Theorem 7' if method == 'chain' else 'Theorem 8'}, derived"
     if reading == "risk":

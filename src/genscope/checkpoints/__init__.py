@@ -1,5 +1,5 @@
-from genscope.checkpoints._layout import Heads as Heads
-from genscope.checkpoints.capacity import Setting as Setting
+from genscope.checkpoints._layout import HeadWeights as HeadWeights
+from genscope.checkpoints.capacity import CapacityQuestion as CapacityQuestion
 from genscope.checkpoints.capacity import bound_capacity as bound_capacity
 from genscope.checkpoints.capacity import theorem_layer as theorem_layer
 from genscope.checkpoints.model import Model as Model

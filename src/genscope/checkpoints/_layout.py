@@ -23,7 +23,7 @@ Config = Mapping[str, Any]
 _READABLE = ("float16", "bfloat16", "float32", "float64")
 
 
-class Heads(NamedTuple):
+class HeadWeights(NamedTuple):
     """The maps of one layer's heads; query head h reads key and value head h * groups // heads."""
 
     query: Float[np.ndarray, "heads d k"]
@@ -111,7 +111,7 @@ class Layout:
     kinds: Mapping[str | None, Kind]  # by model_type in config.json; None if files of this scheme come without
     signs: tuple[str, ...]  # weights that every layer has, the first being that by which layers are found
     names: str  # pattern of the weights of a layer, less its beginning: with others it computes what we do not know
-    cut: Callable[[Stack, int], Heads]
+    cut: Callable[[Stack, int], HeadWeights]
     input_norms: Callable[[int], Sequence[str]]  # layer norms whose output may enter a layer; none if not known
     embeddings: Mapping[str, str]  # tables whose rows are added up to tokens
     left_out: tuple[str, ...]
@@ -131,14 +131,14 @@ def cut_rows(weight: Float[np.ndarray, "rows d"], heads: int) -> Float[np.ndarra
     return weight.reshape(heads, rows // heads, dimension).transpose(0, 2, 1)
 
 
-def cut_thirds(weight: Float[np.ndarray, "rows d"], heads: int) -> Heads:
+def cut_thirds(weight: Float[np.ndarray, "rows d"], heads: int) -> HeadWeights:
     """Queries, keys and values stacked as rows in this order, each with all heads."""
     if len(weight) % 3:
         raise Refusal(
             f"got a weight of {len(weight)} outputs for queries, keys and values: their sum is a multiple of 3. "
             "Grouped heads are not stored like this; give each of the three a weight of its own."
         )
-    return Heads(*(cut_rows(part, heads) for part in np.split(weight, 3)))
+    return HeadWeights(*(cut_rows(part, heads) for part in np.split(weight, 3)))
 
 
 # What the head of the theory lacks, whatever the model.

@@ -13,7 +13,7 @@ from genscope.checkpoints._layout import (
     OUTPUT,
     RESIDUALS,
     Config,
-    Heads,
+    HeadWeights,
     Kind,
     Layout,
     Stack,
@@ -23,9 +23,11 @@ from genscope.checkpoints._layout import (
 _SELF = "encoder.layer.{}.attention.self."
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     base = _SELF.format(layer)
-    return Heads(*(cut_rows(stack.matrix(f"{base}{part}.weight"), stack.heads) for part in ("query", "key", "value")))
+    return HeadWeights(
+        *(cut_rows(stack.matrix(f"{base}{part}.weight"), stack.heads) for part in ("query", "key", "value"))
+    )
 
 
 def _input_norms(layer: int) -> tuple[str]:

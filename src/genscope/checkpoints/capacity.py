@@ -34,7 +34,7 @@ TARGET = 0.1
 
 
 @dataclass(frozen=True)
-class Setting:
+class CapacityQuestion:
     """What a bound is asked for; `input_norm` replaces what the norm before a layer says of the tokens that enter."""
 
     samples: int
@@ -65,7 +65,7 @@ class TheoremLayer(NamedTuple):
     width: int
     dimension: int
 
-    def capacity(self, setting: Setting) -> dict[str, Any]:
+    def capacity(self, setting: CapacityQuestion) -> dict[str, Any]:
         """Log covering number on the 2mT tokens that the margin bound asks for, and the excess error it implies."""
         points = 2 * setting.samples * setting.context_length
         cover = bounds.heads(**self._asdict(), epsilon=setting.epsilon, points=points)
@@ -76,7 +76,7 @@ class TheoremLayer(NamedTuple):
         )
         return {"log_cover": cover.value, "excess_error": excess.value, "vacuous": excess.vacuous}
 
-    def sample_size(self, setting: Setting) -> int | None:
+    def sample_size(self, setting: CapacityQuestion) -> int | None:
         r"""Samples that bring the excess error down to `TARGET`, to one in a thousand; None if 1e100 do not.
 
         The excess at m is $\sqrt{g(m)/m}$ with g increasing and concave, so $m\leftarrow g(m)/\mathrm{TARGET}^2$ rises
@@ -107,7 +107,7 @@ def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: fl
     )
 
 
-def bound_capacity(model: Model, norms: Sequence[LayerNorms], setting: Setting) -> dict[str, Any]:
+def bound_capacity(model: Model, norms: Sequence[LayerNorms], setting: CapacityQuestion) -> dict[str, Any]:
     """Capacity and excess error of every layer, and curves for the one of largest capacity.
 
     A layer whose tokens are bounded neither by a norm nor by the setting has no bounds; nor has a model of which the
@@ -137,7 +137,7 @@ def bound_capacity(model: Model, norms: Sequence[LayerNorms], setting: Setting) 
     }
 
 
-def _curves(layer: TheoremLayer, setting: Setting) -> dict[str, Any]:
+def _curves(layer: TheoremLayer, setting: CapacityQuestion) -> dict[str, Any]:
     """Capacity by sample size, and the sample size that suffices by context length: the theorem's logarithms."""
     many, long = (
         [number * 100**power for power in range(steps) if number * 100**power <= _MOST]

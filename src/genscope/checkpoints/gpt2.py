@@ -11,7 +11,7 @@ from genscope.checkpoints._layout import (
     NORMS,
     OUTPUT,
     RESIDUALS,
-    Heads,
+    HeadWeights,
     Kind,
     Layout,
     Stack,
@@ -24,7 +24,7 @@ EMBEDDINGS = {"token": "wte.weight", "position": "wpe.weight"}
 NAMES = r"attn\.c_(attn|proj)\.(weight|bias)|attn\.(masked_)?bias|ln_[12]\.(weight|bias)|mlp\..+"  # with its masks
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     return cut_thirds(stack.matrix(ATTENTION.format(layer)).T, stack.heads)
 
 

@@ -16,7 +16,7 @@ from genscope.checkpoints._layout import (
     OUTPUT,
     RESIDUALS,
     ROTARY,
-    Heads,
+    HeadWeights,
     Kind,
     Layout,
     Stack,
@@ -29,7 +29,7 @@ _SELF = "layers.{}.self_attn."
 _PARTS = ("q_proj", "k_proj", "v_proj")
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     query, key, value = (stack.matrix(f"{_SELF.format(layer)}{part}.weight") for part in _PARTS)
     heads = cut_rows(query, stack.heads)
     width = heads.shape[2]
@@ -41,7 +41,7 @@ def _cut(stack: Stack, layer: int) -> Heads:
             f"query and {groups} key heads of width {stated} do not give: heads are equally wide and groups equally "
             "large. Give the model's own config.json by --config, or its query heads by --heads."
         )
-    return Heads(heads, cut_rows(key, groups), cut_rows(value, groups))
+    return HeadWeights(heads, cut_rows(key, groups), cut_rows(value, groups))
 
 
 def _input_norms(layer: int) -> tuple[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from genscope.checkpoints import bert, gpt2, llama, nanogpt, neox, own, torch_encoder, vit
-from genscope.checkpoints._layout import BIASES, GROUPED, Config, Heads, Kind, Layout, Stack, Weights
+from genscope.checkpoints._layout import BIASES, GROUPED, Config, HeadWeights, Kind, Layout, Stack, Weights
 from genscope.checkpoints.doubts import find_doubts, find_kind
 from genscope.checkpoints.norms import largest_row_norm
 from genscope.checkpoints.reader import read_json, read_tensors
@@ -34,7 +34,7 @@ class Model:
     stack: Stack
     layers: int
 
-    def heads(self, layer: int) -> Heads:
+    def heads(self, layer: int) -> HeadWeights:
         """The maps of a layer's heads."""
         return self.layout.cut(self.stack, layer)
 

@@ -7,10 +7,10 @@ Guarantee: exact; GPT-2's weight of the same name has the shape [d, 3d] and is t
 from collections.abc import Sequence
 
 from genscope.checkpoints import gpt2
-from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, Heads, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, HeadWeights, Kind, Layout, Stack, cut_thirds
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     return cut_thirds(stack.matrix(gpt2.ATTENTION.format(layer)), stack.heads)
 
 

@@ -11,7 +11,7 @@ from genscope.checkpoints._layout import (
     OUTPUT,
     RESIDUALS,
     ROTARY,
-    Heads,
+    HeadWeights,
     Kind,
     Layout,
     Stack,
@@ -23,7 +23,7 @@ from genscope.refusal import Refusal
 _ATTENTION = "layers.{}.attention.query_key_value.weight"
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     weight = stack.matrix(_ATTENTION.format(layer))
     if len(weight) % (3 * stack.heads):
         raise Refusal(
@@ -32,7 +32,7 @@ def _cut(stack: Stack, layer: int) -> Heads:
         )
     together = cut_rows(weight, stack.heads)  # [heads, d, 3 k]
     width = together.shape[2] // 3
-    return Heads(*(together[:, :, part * width : (part + 1) * width] for part in range(3)))
+    return HeadWeights(*(together[:, :, part * width : (part + 1) * width] for part in range(3)))
 
 
 def _input_norms(layer: int) -> tuple[str]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float64
 
-from genscope.checkpoints._layout import Heads
+from genscope.checkpoints._layout import HeadWeights
 from genscope.refusal import Refusal
 
 BLOCK_BYTES = 48 * 2**20
@@ -39,7 +39,7 @@ class LayerNorms(NamedTuple):
     query_key: MapNorms
 
 
-def value_norms(heads: Heads, where: str = "the layer") -> MapNorms:
+def value_norms(heads: HeadWeights, where: str = "the layer") -> MapNorms:
     """Norms of $W_V$; heads that share values have the same."""
     parts = []
     for block in _blocks(*heads.value.shape):
@@ -50,7 +50,7 @@ def value_norms(heads: Heads, where: str = "the layer") -> MapNorms:
     return MapNorms(*np.concatenate(parts, axis=1)[:, shared])
 
 
-def query_key_norms(heads: Heads, where: str = "the layer") -> MapNorms:
+def query_key_norms(heads: HeadWeights, where: str = "the layer") -> MapNorms:
     r"""Norms of $W_Q W_K^\top$."""
     shared = np.arange(len(heads.query)) * len(heads.key) // len(heads.query)
     parts = []
@@ -67,7 +67,7 @@ def query_key_norms(heads: Heads, where: str = "the layer") -> MapNorms:
     return MapNorms(*np.concatenate(parts, axis=1))
 
 
-def layer_norms(heads: Heads, where: str = "the layer") -> LayerNorms:
+def layer_norms(heads: HeadWeights, where: str = "the layer") -> LayerNorms:
     """Norms of both maps."""
     return LayerNorms(value_norms(heads, where), query_key_norms(heads, where))
 

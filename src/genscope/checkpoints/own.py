@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import safetensors
 
-from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, Heads, Kind, Layout, Stack, Weights
+from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, HeadWeights, Kind, Layout, Stack, Weights
 from genscope.refusal import Refusal
 
 _ENTRY = "genscope"  # of the header
@@ -58,11 +58,11 @@ def _no_norm(layer: int) -> tuple[str, ...]:
 # --- The theory's Transformer ----------------------------------------------------------------------------------------
 
 
-def _theory_cut(stack: Stack, layer: int) -> Heads:
+def _theory_cut(stack: Stack, layer: int) -> HeadWeights:
     maps = [
         [stack.matrix(f"heads.heads.{head}.{name}") for head in range(stack.heads)] for name in ("w_q", "w_k", "w_v")
     ]
-    return Heads(*(np.stack(each) for each in maps))
+    return HeadWeights(*(np.stack(each) for each in maps))
 
 
 def _theory_length(weights: Weights, told: Mapping[str, Any]) -> int:
@@ -101,8 +101,8 @@ def _theory(told: Mapping[str, Any]) -> Layout:
 # --- The trained classifier ------------------------------------------------------------------------------------------
 
 
-def _classifier_cut(stack: Stack, layer: int) -> Heads:
-    return Heads(*(_columns(stack.matrix(name), stack.heads) for name in ("w_query", "w_key", "w_value")))
+def _classifier_cut(stack: Stack, layer: int) -> HeadWeights:
+    return HeadWeights(*(_columns(stack.matrix(name), stack.heads) for name in ("w_query", "w_key", "w_value")))
 
 
 def _classifier_longest(stack: Stack, layer: int) -> float:
@@ -128,9 +128,9 @@ def _classifier(told: Mapping[str, Any]) -> Layout:
 # --- The two-layer Transformer ---------------------------------------------------------------------------------------
 
 
-def _two_layer_cut(stack: Stack, layer: int) -> Heads:
+def _two_layer_cut(stack: Stack, layer: int) -> HeadWeights:
     place = ("first", "second")[layer]
-    return Heads(*(stack.matrix(f"{place}.{name}")[None] for name in ("w_query", "w_key", "w_value")))
+    return HeadWeights(*(stack.matrix(f"{place}.{name}")[None] for name in ("w_query", "w_key", "w_value")))
 
 
 def _two_layer(told: Mapping[str, Any]) -> Layout:

@@ -1,7 +1,8 @@
 """Tensors of a safetensors file, or of several in a directory, as arrays mapped from the disk.
 
 Source: the safetensors format: eight bytes with the length of the header, the header in JSON, the tensors.
-Departures: stricter than the format, whose headers may have 100 MB: ours have 16 MiB, and tensors eight axes.
+Departures: stricter than the format, whose headers may have 100 MB: ours have 16 MiB, those of all shards of a model
+32 MiB together, and tensors eight axes.
 Guarantee: exact; nothing in a file is executed, no array reaches beyond its file, and the memory used is that of the
 header, under half a GiB whatever it declares. A file that breaks a rule is refused, never repaired.
 """
@@ -21,6 +22,8 @@ import numpy as np
 from genscope.refusal import Refusal
 
 HEADER_LIMIT = 16 * 2**20
+HEADERS_LIMIT = 2 * HEADER_LIMIT  # of all shards: 200,000 tensors and more
+_MOST_SHARDS = 10_000
 _MOST_AXES = 8
 
 _DTYPES: Mapping[str, np.dtype[Any]] = {
@@ -81,6 +84,7 @@ def _read_directory(path: Path) -> dict[str, np.ndarray]:
         _refuse(path, found, f"a model is model.safetensors, or shards with at most one index. {_CONVERT}")
     _check_complete(path, shards)
     tensors: dict[str, np.ndarray] = {}
+    _check_shards(path, shards)
     for shard in shards:
         read = _read_file(shard)
         if twice := next((name for name in read if name in tensors), None):
@@ -101,6 +105,27 @@ def _check_complete(path: Path, shards: list[Path]) -> None:
             _refuse(path, found, "norms are taken of whole models. Fetch the others.")
 
 
+def _check_shards(path: Path, shards: list[Path]) -> None:
+    """Shards are different files, few enough, and short to describe: a link costs nothing, and reading does."""
+    if len(shards) > _MOST_SHARDS:
+        _refuse(path, f"{len(shards)} shards", f"a model has at most {_MOST_SHARDS}. Write it anew in larger ones.")
+    seen: dict[tuple[int, int], Path] = {}
+    total = 0
+    for shard in shards:
+        _check_file(shard)
+        with shard.open("rb") as file:
+            found = os.fstat(file.fileno())
+            length = int.from_bytes(file.read(8), "little")
+        total += length if length <= HEADER_LIMIT else 0  # what is no header is told when it is read
+        other = seen.setdefault((found.st_dev, found.st_ino), shard)
+        if other != shard:
+            twice = f"one file as {_short(other.name)} and {_short(shard.name)}"
+            _refuse(path, twice, "each shard is a file of its own. Fetch the shards again.")
+    if total > HEADERS_LIMIT:
+        found = f"headers of {total} bytes in {len(shards)} shards"
+        _refuse(path, found, f"at most {HEADERS_LIMIT} are read. Fetch the shards again, or give them one by one.")
+
+
 def _read_shards(path: Path) -> dict[str, np.ndarray]:
     shard_of = read_json(path).get("weight_map")
     if not isinstance(shard_of, dict) or not shard_of:
@@ -110,7 +135,9 @@ def _read_shards(path: Path) -> dict[str, np.ndarray]:
             _refuse(
                 path, f"the shard {_short(shard)}", "shards are .safetensors files beside their index. Mend the index."
             )
-    shards = {shard: _read_file(path.parent / shard) for shard in sorted(set(shard_of.values()))}
+    names = sorted(set(shard_of.values()))
+    _check_shards(path, [path.parent / name for name in names])
+    shards = {name: _read_file(path.parent / name) for name in names}
     for name, shard in shard_of.items():
         if name not in shards[shard]:
             _refuse(path, f"{_short(name)} in {shard}", "that file does not hold it. Fetch index and shards again.")
@@ -156,6 +183,8 @@ def _entry(path: Path, name: str, entry: object) -> Entry:
     if not _counts(shape, most=_MOST_AXES) or not _counts(offsets, most=2) or len(offsets) != 2:
         found = f"{_short(name)} of shape {_short(shape)} at {_short(offsets)}"
         _refuse(path, found, f"sizes are whole numbers, of {_MOST_AXES} axes at most. Write it anew.")
+    if math.prod(max(size, 1) for size in shape) * _DTYPES[dtype].itemsize >= 2**63:  # even where an axis is empty
+        _refuse(path, f"{_short(name)} of shape {_short(shape)}", "no array is so large. Write it anew.")
     if offsets[1] - offsets[0] != math.prod(shape) * _DTYPES[dtype].itemsize:
         found = f"{_short(name)} of shape {_short(shape)} and type {dtype} in {offsets[1] - offsets[0]} bytes"
         _refuse(path, found, f"it takes {math.prod(shape) * _DTYPES[dtype].itemsize}. Write it anew.")

@@ -6,12 +6,12 @@ tokens that enter a layer are bounded under both, and those of the first layer n
 that an encoder layer lacks, and no bounds.
 """
 
-from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, Heads, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, HeadWeights, Kind, Layout, Stack, cut_thirds
 
 _ATTENTION = "layers.{}.self_attn.in_proj_weight"
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     return cut_thirds(stack.matrix(_ATTENTION.format(layer)), stack.heads)
 
 

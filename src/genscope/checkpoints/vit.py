@@ -14,7 +14,7 @@ from genscope.checkpoints._layout import (
     OUTPUT,
     RESIDUALS,
     Config,
-    Heads,
+    HeadWeights,
     Kind,
     Layout,
     Stack,
@@ -24,7 +24,7 @@ from genscope.checkpoints._layout import (
 _ATTENTION = "blocks.{}.attn.qkv.weight"
 
 
-def _cut(stack: Stack, layer: int) -> Heads:
+def _cut(stack: Stack, layer: int) -> HeadWeights:
     return cut_thirds(stack.matrix(_ATTENTION.format(layer)), stack.heads)
 
 

@@ -41,8 +41,14 @@ class Claim:
             budget=budget,
             seconds=seconds,
             departures=tuple(self.departures.get(budget, ())),
-            studies=tuple(study.name for study in self.studies[budget]),
+            studies=tuple(names := [study.name for study in self.studies[budget]]),
             remark=REMARKS.get(self.id),
+            cautions=tuple(
+                f"{name}: {remark}"
+                for name, reading in zip(names, readings, strict=True)
+                if "provenance" in reading.frame.columns
+                for remark in reading.remarks
+            ),
         )
 
 

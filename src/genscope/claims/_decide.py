@@ -56,15 +56,18 @@ def decide(
     only: Sequence[str] = (),
     workers: int | None = None,
     watcher: Watcher | None = None,
+    accept_changes: bool = False,
 ) -> Decided:
     """Decide claims at a budget: all, or those whose ids are given. What is stored already is not computed again.
 
-    Trials are computed by this process, one at a time, or by so many `workers`, as in `lab.run`.
+    Trials are computed by this process, one at a time, or by so many `workers`, as in `lab.run`, which also explains
+    `accept_changes`.
     """
     listed = chosen(only)
     court = _Decision(listed, budget, store, watcher or _Nobody())
     studies = list({study.name: study for claim in listed for study in claim.studies[budget]}.values())
-    court.hear(run_all(studies, store=store, budget=budget, workers=workers, progress=court.watcher.progress))
+    options = {"store": store, "budget": budget, "workers": workers, "accept_changes": accept_changes}
+    court.hear(run_all(studies, progress=court.watcher.progress, **options))
     return court.result()
 
 
@@ -101,7 +104,7 @@ class _Decision:
                 continue
             reading = read(self._store, select(self._studies[outcome.study], self._budget))
             self._readings[outcome.study] = reading
-            for warning in (*cautions(reading.frame), *outcome.stopped):
+            for warning in (*cautions(reading), *outcome.stopped):
                 self.watcher.warn(f"{outcome.study}: {warning}")
             self._decide()
 

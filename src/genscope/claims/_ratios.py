@@ -17,14 +17,14 @@ from genscope.claims._base import Decision, above
 
 
 @dataclass(frozen=True)
-class Arm:
+class SampleCounts:
     """Logarithms of the samples of the runs of one architecture at one point, and whether some are lower limits."""
 
     logs: np.ndarray
     censored: bool
 
     @classmethod
-    def of(cls, frame: pl.DataFrame, **where: object) -> "Arm":
+    def of(cls, frame: pl.DataFrame, **where: object) -> "SampleCounts":
         """The runs of a frame with the given values."""
         for column, value in where.items():
             frame = frame.filter(pl.col(column) == value) if column in frame.columns else frame.clear()
@@ -41,14 +41,14 @@ class Arm:
 Interval = tuple[float | None, float | None, float | None]  # estimate, lower and upper limit
 
 
-def pooled_spread(arms: Sequence[Arm]) -> tuple[float, int]:
+def pooled_spread(arms: Sequence[SampleCounts]) -> tuple[float, int]:
     """One standard deviation for all arms, and its degrees of freedom."""
     freedom = sum(max(len(arm.logs) - 1, 0) for arm in arms)
     squares = sum(float(((arm.logs - arm.logs.mean()) ** 2).sum()) for arm in arms if len(arm.logs))
     return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
 
 
-def contrast(arms: Sequence[tuple[int, Arm]], spread: tuple[float, int], confidence: float) -> Interval:
+def contrast(arms: Sequence[tuple[int, SampleCounts]], spread: tuple[float, int], confidence: float) -> Interval:
     """The exponential of a signed sum of means of logarithms: a ratio, or a ratio of ratios."""
     deviation, freedom = spread
     if any(not len(arm.logs) for _, arm in arms):
@@ -61,7 +61,7 @@ def contrast(arms: Sequence[tuple[int, Arm]], spread: tuple[float, int], confide
     return math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
 
 
-def decide(interval: Interval, limit: float, arms: Sequence[tuple[int, Arm]]) -> Decision:
+def decide(interval: Interval, limit: float, arms: Sequence[tuple[int, SampleCounts]]) -> Decision:
     """Whether a contrast is above a limit; a lower limit in it may only have made it smaller, or nothing is decided."""
     decision = above(interval[1], interval[2], limit)
     raised = any(arm.censored for sign, arm in arms if sign < 0)
@@ -80,7 +80,7 @@ class Slope:
     freedom: int
 
 
-def exponent(arms: Mapping[int, Arm]) -> Slope | None:
+def exponent(arms: Mapping[int, SampleCounts]) -> Slope | None:
     """The exponent of samples against the size that is the key; what a power does not fit widens its error."""
     x = np.concatenate([np.full(len(arm.logs), math.log(size)) for size, arm in arms.items()] or [np.empty(0)])
     if len(np.unique(x)) < 2 or len(x) < 3:

@@ -13,7 +13,7 @@ import polars as pl
 import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.claims._ratios import Arm, Interval, Slope, contrast, decide, difference, exponent, pooled_spread
+from genscope.claims._ratios import Interval, SampleCounts, Slope, contrast, decide, difference, exponent, pooled_spread
 from genscope.lab import Reading
 from genscope.studies import (
     mousavi2025_1str,
@@ -49,7 +49,7 @@ def _lengths(frame: pl.DataFrame) -> list[int]:
 
 
 def _exponent(frame: pl.DataFrame, architecture: str) -> Slope | None:
-    return exponent({n: Arm.of(frame, architecture=architecture, context_length=n) for n in _lengths(frame)})
+    return exponent({n: SampleCounts.of(frame, architecture=architecture, context_length=n) for n in _lengths(frame)})
 
 
 def _numbers(name: str, interval: Interval) -> dict[str, Any]:
@@ -63,14 +63,15 @@ def _b5(readings: Sequence[Reading]) -> list[Part]:
     largest = max(_lengths(frame), default=0)
     base = _exponent(frame, "transformer")
     at_largest = {
-        name: Arm.of(frame, architecture=name, context_length=largest) for name in ("transformer", *rivals.values())
+        name: SampleCounts.of(frame, architecture=name, context_length=largest)
+        for name in ("transformer", *rivals.values())
     }
     spread = pooled_spread(list(at_largest.values()))
     parts = []
     for label, name in rivals.items():
         gap = difference(_exponent(frame, name), base, confidence)
         censored = any(
-            Arm.of(frame, architecture=kind, context_length=n).censored
+            SampleCounts.of(frame, architecture=kind, context_length=n).censored
             for n in _lengths(frame)
             for kind in (name, "transformer")
         )
@@ -99,7 +100,7 @@ def _published(frame: pl.DataFrame, architecture: str, length: int) -> dict[str,
     found = {}
     for name in (architecture, "transformer"):
         table = mousavi2025_1str.PUBLISHED.get(name)
-        ours = Arm.of(frame, architecture=name, context_length=length).mean
+        ours = SampleCounts.of(frame, architecture=name, context_length=length).mean
         if table and ours and length in mousavi2025_1str.LENGTHS:
             found[f"{name} over published"] = ours / table[mousavi2025_1str.LENGTHS.index(length)]
     return found
@@ -109,7 +110,8 @@ def _b6(readings: Sequence[Reading]) -> list[Part]:
     frame = _runs(readings[0])
     largest = max(_lengths(frame), default=0)
     arms = {
-        name: Arm.of(frame, architecture=name, context_length=largest) for name in ("transformer", "ffn", "gru", "rnn")
+        name: SampleCounts.of(frame, architecture=name, context_length=largest)
+        for name in ("transformer", "ffn", "gru", "rnn")
     }
     confidence = 1 - 0.05 / 2
     far, near = [(1, arms["ffn"]), (-1, arms["transformer"])], [(1, arms["transformer"]), (-1, arms["gru"])]
@@ -172,7 +174,7 @@ def _b8(readings: Sequence[Reading]) -> list[Part]:
             continue
         quotient = contrast([(1, ratios[name, high]), (-1, ratios[name, low])], spread, 1 - 0.05 / len(rivals))
         ends = [
-            (sign * side, Arm.of(frame, architecture=kind, sparsity=q))
+            (sign * side, SampleCounts.of(frame, architecture=kind, sparsity=q))
             for sign, q in ((1, high), (-1, low))
             for side, kind in ((1, name), (-1, "transformer"))
         ]
@@ -182,7 +184,7 @@ def _b8(readings: Sequence[Reading]) -> list[Part]:
     return parts
 
 
-def _ratio_to_transformer(frame: pl.DataFrame, architecture: str, sparsity: int) -> Arm:
+def _ratio_to_transformer(frame: pl.DataFrame, architecture: str, sparsity: int) -> SampleCounts:
     """Logarithms of the ratio of samples, draw by draw: both networks learn the same link and encodings."""
     at = frame.filter(pl.col("sparsity") == sparsity)
     rival, base = (
@@ -190,7 +192,7 @@ def _ratio_to_transformer(frame: pl.DataFrame, architecture: str, sparsity: int)
         for kind in (architecture, "transformer")
     )
     both = rival.join(base, on="draw", suffix="_base")
-    return Arm((both["samples"] - both["samples_base"]).to_numpy(), censored=False)
+    return SampleCounts((both["samples"] - both["samples_base"]).to_numpy(), censored=False)
 
 
 def heads_parts(reading: Reading) -> list[Part]:

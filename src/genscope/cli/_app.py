@@ -24,6 +24,7 @@ from genscope.cli import (
     certify,
     checkpoint,
     construct,
+    dominate,
     export,
     learn,
     probe,
@@ -46,6 +47,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "reproduce": reproduce.reproduce,
     "construct": construct.construct,
     "certify": certify.certify,
+    "dominate": dominate.dominate,
     "checkpoint": checkpoint.checkpoint,
     "probe": probe.probe,
     "sharpness": sharpness.sharpness,
@@ -58,7 +60,7 @@ MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "construct": ("expression", _construct_tokens.MODES | _construct_fourier.MODES),
 }
 GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "store": ("Move results between databases.", {"copy": store.copy}),
+    "store": ("Check a database of results, and copy it.", {"check": store.check, "copy": store.copy}),
 }
 
 _LOOK: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}

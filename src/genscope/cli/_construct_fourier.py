@@ -26,6 +26,13 @@ class Variant(StrEnum):
     tuned = "tuned"
 
 
+class Units(StrEnum):
+    """For which numbers of ones the perceptron has units."""
+
+    even = "even"
+    all = "all"
+
+
 class Signed(StrEnum):
     """Where negative coefficients go."""
 
@@ -51,6 +58,9 @@ def fourier(
         typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
     ] = None,
     signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = Signed.two_heads,
+    units: Annotated[
+        Units, typer.Option("--units", help="Units of the perceptron, for even numbers of ones or for all (Theorem 9).")
+    ] = Units.even,
     out: Out = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
     as_json: AsJson = False,
@@ -83,6 +93,7 @@ def fourier(
         variant=variant.value,
         inactive=inactive,
         signed="two_heads" if signed is Signed.two_heads else "one_token",
+        units=units.value,
         key=stream(key, "trace"),
     )
     verdict = verify_fourier(built, key=stream(key, "inputs"))
@@ -147,6 +158,7 @@ def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, A
     return {
         "construction": "fourier",
         "variant": variant,
+        "units": plan.units,
         "context_length": function.dim,
         "components": [{"support": list(support), "coefficient": coefficient} for support, coefficient in pairs],
         "constant": function.constant,

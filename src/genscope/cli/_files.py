@@ -1,8 +1,9 @@
 """Data frames as files for other tools.
 
-Guarantee: a file is complete or not there; Parquet is exact, CSV writes lists as JSON text.
+Guarantee: a file is complete or not there; Parquet is exact, CSV writes what `lab.values.flat` makes of it.
 """
 
+import io
 from pathlib import Path
 
 import polars as pl
@@ -14,5 +15,7 @@ from genscope.lab.values import flat
 def write_frame(frame: pl.DataFrame, path: Path, *, csv: bool) -> None:
     """Write a frame as CSV or Parquet: beside its place first, so that a full disk leaves no half of a file."""
     check_place(path, "the trials", "trials.csv")
+    content = io.BytesIO()  # polars names no reason when a file of its own cannot be written
+    flat(frame).write_csv(content) if csv else frame.write_parquet(content)
     with draft(path) as beside:
-        flat(frame).write_csv(beside) if csv else frame.write_parquet(beside)
+        beside.write_bytes(content.getbuffer())

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from genscope.lab import Preview, Selection, Store, Study, Summary, read
-from genscope.lab.results.cautions import cautions, failed_trials
+from genscope.lab.results.cautions import cautions
+from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.statistics.threshold import words_of
 
 
@@ -44,7 +45,7 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
         "stored": len(reading.frame),
         "failed": len(failed := failed_trials(reading.frame)),
         "error": failed["error"][0] if len(failed) else None,
-        "warnings": [*cautions(reading.frame), *summary.stopped],
+        "warnings": [*cautions(reading), *summary.stopped],
         "budget": selection.budget,
         "seconds": summary.seconds,
         "store": store.url,

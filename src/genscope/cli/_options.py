@@ -21,6 +21,12 @@ StoreUrl = Annotated[
         help="Database of results, on disk or on a server.",
     ),
 ]
+AcceptChanges = Annotated[
+    bool,
+    typer.Option(
+        "--accept-changes", metavar="", help="Add trials to stored ones that were computed by code changed since."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
 
 

@@ -4,6 +4,7 @@ Guarantee: JSON holds no NaN and no infinity (they become null), and tables cut 
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from genscope.jsonable import jsonable
 
-_WIDE = 140  # columns where there is no terminal
+_WIDE = 140  # columns where there is no terminal, and COLUMNS does not say
 _WORD = 24  # what is longer may be divided
 _SHORT = 8  # letters that every heading may have in a line
 
@@ -38,7 +39,7 @@ class _Plain(Console):
 def console(*, stderr: bool = False) -> Console:
     """Standard output, or standard error, as rich sees it."""
     made = _Plain(stderr=stderr)
-    return made if made.is_terminal else _Plain(stderr=stderr, width=_WIDE)
+    return made if made.is_terminal or "COLUMNS" in os.environ else _Plain(stderr=stderr, width=_WIDE)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> None:

@@ -21,7 +21,9 @@ from genscope.cli._help import flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
 
-_FORM = Parameter(Choice("explicit: every constant proved"), Literal["explicit", "order"], "explicit")
+_FORM = Parameter(
+    Choice("explicit: every constant proved"), Literal["explicit"], "explicit"
+)  # where it is the only one
 _COMMON: Mapping[str, tuple[Any, Any]] = {
     "vary": (
         Annotated[
@@ -122,8 +124,6 @@ def _run(
 
     if "form" in parameters(function):
         given = {**given, "form": form}
-    elif form != _FORM.default:
-        raise Refusal(f"bound {name} got --form order: it has the explicit form only. Leave --form out.")
     if plot is not None and vary is None:
         raise Refusal(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
     axis = None if vary is None else _curve.Axis.parse(name, vary, known)

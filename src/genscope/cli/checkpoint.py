@@ -63,14 +63,14 @@ def checkpoint(
     Example: genscope checkpoint model.safetensors --samples 100000 --context-length 128
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy comes; layers run side by side instead
-    from genscope.checkpoints import Setting, bound_capacity, open_model
+    from genscope.checkpoints import CapacityQuestion, bound_capacity, open_model
     from genscope.cli._output import print_json
 
     if plot is not None:
         _check_picture(plot)
     model = open_model(file, config=config, heads=heads)
     length = context_length if context_length is not None else model.context_length() or _CONTEXT_LENGTH
-    setting = Setting(samples, length, epsilon, input_norm)
+    setting = CapacityQuestion(samples, length, epsilon, input_norm)
     norms = _measured(model)
     facts = {
         "file": str(file),

@@ -15,7 +15,7 @@ from genscope.cli._options import SEEDS, AsJson
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
-    from genscope.constructions import Construction, SparseFunction, Verdict
+    from genscope.constructions import Construction, SparseFunction, Verification
 
 LONGEST = 1_000_000  # bits: some hundred MB of weights
 
@@ -84,7 +84,7 @@ def construct(
     )
 
 
-def _facts(built: "Construction", verdict: "Verdict", function: "SparseFunction") -> dict[str, Any]:
+def _facts(built: "Construction", verdict: "Verification", function: "SparseFunction") -> dict[str, Any]:
     from genscope.constructions import cover_arguments, weight_norms
     from genscope.constructions.head_norms import command
 

@@ -1,6 +1,7 @@
 """`genscope export`: the trials of a study as a file for other tools.
 
-Guarantee: exact; Parquet holds what `Store.frame` gives, CSV writes lists as JSON text.
+Guarantee: Parquet holds what `Store.frame` gives, exactly; CSV writes lists as JSON text, and an apostrophe before a
+text that a spreadsheet would take for a formula.
 """
 
 from enum import StrEnum

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
 from genscope.cli.run import Retry
 from genscope.extras import need
 from genscope.refusal import Refusal
@@ -94,6 +94,7 @@ def learn(
     time_limit: Annotated[
         float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a trial that takes longer.")
     ] = None,
+    accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -116,7 +117,8 @@ def learn(
     from genscope.cli._user_code import users_code
     from genscope.lab import Store, preview, run
     from genscope.lab.plans.design import cores
-    from genscope.lab.results.cautions import cautions, failed_trials
+    from genscope.lab.results.cautions import cautions
+    from genscope.lab.results.mixtures import failed_trials
     from genscope.questions.asking import prepare
 
     if plot is not None:
@@ -151,10 +153,11 @@ def learn(
         with Store(store) as opened:
             fit = nullcontext(pool) if pool else fitting(preview(opened, selection, workers=1))
             with fit as chosen, following(opened) as follow:
-                run(asked.study, selection, store=opened, pool=chosen, progress=follow, retry_failed=retry is not None)
+                options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
+                run(asked.study, selection, store=opened, pool=chosen, progress=follow, **options)
             answer = asked.collect(opened)
     frame = answer.reading.frame
-    for warning in cautions(frame):
+    for warning in cautions(answer.reading):
         complain(f"warning: {warning}")
     if plot is not None:
         answer.plot(plot)

@@ -3,6 +3,7 @@
 Guarantee: made from the store alone; needs neither studies nor JAX.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -36,4 +37,9 @@ def report(
     if as_json:
         print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})
     else:
-        typer.echo(f"{path}: {len(claims)} claims and {len(studies)} studies of {opened.url}")
+        counted = f"{_count(claims, 'claim', 'claims')} and {_count(studies, 'study', 'studies')}"
+        typer.echo(f"{path}: {counted} of {opened.url}")
+
+
+def _count(things: Sequence[str], one: str, several: str) -> str:
+    return f"{len(things)} {one if len(things) == 1 else several}"

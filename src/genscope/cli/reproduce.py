@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -29,6 +29,7 @@ def reproduce(
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", metavar="", help="End with status 1 if a claim fails.")] = False,
+    accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory of report.html.")] = Path(),
     workers: Annotated[
@@ -67,7 +68,8 @@ def reproduce(
     many = workers or min(cores(), _MOST_WORKERS)
     table = ClaimsTable(claims, budget.value, console(stderr=True))
     with Store(store) as opened, resumable(opened), table.live():
-        found = decide(opened, budget.value, only=names, workers=many if many > 1 else None, watcher=table)
+        options = {"workers": many if many > 1 else None, "watcher": table, "accept_changes": accept_changes}
+        found = decide(opened, budget.value, only=names, **options)
         path = write_report(opened, out / "report.html")
         facts = provenance()
     if as_json:
@@ -94,7 +96,7 @@ def reproduce(
 
 
 def _rows(verdicts: "Sequence[Verdict]") -> Iterator[list[str]]:
-    """Each claim with its verdict; under it its parts with their numbers, rule, departures, and what speaks against."""
+    """Each claim with its verdict; under it parts with numbers, rule, departures, cautions, and what speaks against."""
     from genscope.report import words
 
     for verdict in verdicts:
@@ -105,5 +107,7 @@ def _rows(verdicts: "Sequence[Verdict]") -> Iterator[list[str]]:
         yield ["", "by", f"- {verdict.rule}"]
         if verdict.departures:
             yield ["", "departs", f"- {'; '.join(verdict.departures)}"]
+        for caution in verdict.cautions:
+            yield ["", "caution", f"- {caution}"]
         if remark := verdict.remark:
             yield ["", "but", f"- {remark.text} (docs/errata.md, {remark.paper} {remark.row})"]

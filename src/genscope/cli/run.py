@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
 from genscope.refusal import Refusal
 
 
@@ -49,6 +49,7 @@ def run(
             help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
         ),
     ] = None,
+    accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
@@ -83,8 +84,8 @@ def run(
         with Store(store) as opened:
             fit = nullcontext(asked) if asked else fitting(preview(opened, selection, workers=1))
             with fit as pool, following(opened) as follow:
-                again = retry is not None
-                summary = run_study(chosen, selection, store=opened, pool=pool, progress=follow, retry_failed=again)
+                options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
+                summary = run_study(chosen, selection, store=opened, pool=pool, progress=follow, **options)
             facts = findings(chosen, selection, summary, opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")

@@ -1,14 +1,15 @@
-"""`genscope store copy`: results from one database to another.
+"""`genscope store`: check what a database of results holds, and copy it to another.
 
-Guarantee: the target keeps what it has; a trial is stored once.
+Guarantee: a check changes nothing; of a copy the target keeps what it has, and a trial is stored once.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import genscope
-from genscope.cli._options import AsJson
+from genscope.cli._errors import complain
+from genscope.cli._options import DEFAULT_STORE, AsJson
 from genscope.refusal import Refusal
 
 
@@ -17,24 +18,78 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TO", help="URL of the store to write; made if it is not there.")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy all results of one store into another.
+    """Copy all results of one store into another; of a damaged one, what is sound.
+
+    Others may use both meanwhile: a copy is a backup.
 
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """
     from genscope.cli._output import print_json
     from genscope.lab import Store
     from genscope.lab.storage import database
+    from genscope.lab.storage.failures import Damaged
 
     if database.parse(source) == database.parse(target):
         raise Refusal("store copy got the same store twice: results go from one store to another. Name two.")
-    with Store(source, read_only=True) as old, Store(target) as new:
-        before = _trials(new)
-        old.copy_to(new)
-        facts = {"from": old.url, "to": new.url, "trials": _trials(old), "new_trials": _trials(new) - before}
+    try:
+        with Store(source, read_only=True) as old, Store(target) as new:
+            before = _trials(new)
+            old.copy_to(new)
+            facts = {"from": old.url, "to": new.url, "trials": _trials(old), "new_trials": _trials(new) - before}
+    except Damaged as error:
+        complain(f"warning: {error}")
+        facts = _rescue(source, target)
     if as_json:
         print_json(facts)
-    else:
+    elif "left" not in facts:
         typer.echo(f"{facts['to']}: {facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new")
+    else:
+        seen = sum(facts["left"].values())
+        typer.echo(
+            f"{facts['to']}: {facts['copied']['trial']} trials of {facts['from']}, all of them sound; {seen} rows were "
+            "seen and not sound, and what could not be read is lost. `genscope run` computes again what is missing."
+        )
+    if "left" in facts:
+        raise typer.Exit(1)
+
+
+def _rescue(source: str, target: str) -> dict[str, Any]:
+    from genscope.lab import Store
+    from genscope.lab.storage import database
+    from genscope.lab.storage.rescue import copy_sound
+
+    with Store(target) as new:
+        rescued = copy_sound(source, new)
+        place = new.url
+    shown = database.shown(database.parse(source))
+    return {"from": shown, "to": place, "copied": rescued.copied, "left": rescued.left}
+
+
+def check(
+    store: Annotated[str, typer.Argument(metavar="URL", help="URL of the store to check.")] = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Read everything in a store and compare it with what was written; the status is 1 if something is damaged.
+
+    Example: genscope store check sqlite:///results.db
+    """
+    from genscope.cli._output import print_json
+    from genscope.lab import check_store
+
+    found = check_store(store)
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        rows = ", ".join(f"{number} of {name}" for name, number in found.rows.items()) or "none"
+        typer.echo(f"{found.store}: {'sound' if found.sound else 'damaged'}; version {found.version}; rows: {rows}")
+        for problem in found.problems:
+            typer.echo(f"- {problem}")
+        held = f"{found.leases} batches are being computed"
+        typer.echo(f"{held}, {found.orphaned} leases are of processes that are gone (the next run takes these over)")
+        if not found.sound:
+            typer.echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
+    if not found.sound:
+        raise typer.Exit(1)
 
 
 def _trials(store: "genscope.Store") -> int:

@@ -6,6 +6,8 @@ from genscope.constructions.bag_of_vectors import bag_any_function as bag_any_fu
 from genscope.constructions.bag_of_vectors import bag_symmetric as bag_symmetric
 from genscope.constructions.bag_of_vectors import bag_threshold as bag_threshold
 from genscope.constructions.choice import construct as construct
+from genscope.constructions.cyclic_code import CyclicCode as CyclicCode
+from genscope.constructions.cyclic_code import cyclic_code as cyclic_code
 from genscope.constructions.fourier_components import fourier_components as fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction as FourierConstruction
 from genscope.constructions.fourier_construction import chi_scale as chi_scale
@@ -35,6 +37,6 @@ from genscope.constructions.sparse_variable import any_function as any_function
 from genscope.constructions.sparse_variable import symmetric as symmetric
 from genscope.constructions.sparse_variable import threshold_sum as threshold_sum
 from genscope.constructions.token_retrieval import token_retrieval as token_retrieval
-from genscope.constructions.verification import Verdict as Verdict
+from genscope.constructions.verification import Verification as Verification
 from genscope.constructions.verification import smallest_gamma as smallest_gamma
 from genscope.constructions.verification import verify as verify

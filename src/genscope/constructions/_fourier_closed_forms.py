@@ -21,7 +21,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from genscope.constructions._fourier_plan import Plan, wave
+from genscope.constructions._fourier_plan import FourierPlan
 from genscope.refusal import Refusal
 
 LARGEST = 2**20  # classes of inputs
@@ -57,12 +57,12 @@ GRADIENT_PARTS: Mapping[str, tuple[str, Powers]] = {
 }
 
 
-def norms(plan: Plan, *, factored: bool) -> dict[str, float]:
+def norms(plan: FourierPlan, *, factored: bool) -> dict[str, float]:
     r"""Squared norms before any rescaling.
 
     With `factored`, A and K are $U\sqrt{c\Sigma}$ and $\sqrt{c\Sigma}V^\top$ of the shares $U\Sigma V^\top$.
     """
-    degree, steps, sharpness = plan.degree, plan.degree // 2 + 1, plan.sharpness
+    sharpness, (thresholds, slopes) = plan.sharpness, plan.wave
     first, second = float(np.sum(plan.shares**2)), plan.positions * sharpness**2
     if factored:
         first = second = sharpness * float(np.linalg.norm(plan.shares, "nuc")) if plan.sparsity else 0.0
@@ -70,9 +70,9 @@ def norms(plan: Plan, *, factored: bool) -> dict[str, float]:
         "A": first,
         "K": second,
         "V": 1.0,
-        "E": 4.0 * steps,
-        "b": (16 * (steps - 1) * steps * (2 * steps - 1) / 6 + 1.25 * steps) / degree**2,
-        "F": 16.0 * degree**2 * steps,
+        "E": float(len(thresholds)),
+        "b": float(np.sum(thresholds**2)),
+        "F": float(np.sum(slopes**2)),
         "W2": float(np.sum(plan.logits**2)),
         "w": float(np.sum(plan.values**2)),
         "b0": (plan.bias or 0.0) ** 2,
@@ -83,7 +83,7 @@ def norms(plan: Plan, *, factored: bool) -> dict[str, float]:
 class Gradients:
     """Mean squared gradients of a plan, in the order of GRADIENT_PARTS; computed when first asked for."""
 
-    plan: Plan
+    plan: FourierPlan
     key: Key[Array, ""] | None = None
 
     @property
@@ -127,7 +127,7 @@ class Gradients:
     def _classes(self) -> Iterator[tuple[Int[np.ndarray, "inputs kinds"], Float[np.ndarray, " inputs"]]]:
         """Numbers of ones among the bits of each kind, with their probabilities; block by block."""
         _, sizes = self._kinds
-        units = 4 * (self.plan.degree // 2 + 1)
+        units = len(self.plan.wave[0])
         block = max(1, _NUMBERS // (units * (self.plan.sparsity + 1)))
         if self.exact:
             total = math.prod(int(size) + 1 for size in sizes)
@@ -148,7 +148,7 @@ class Gradients:
             yield rng.binomial(sizes, 0.5, (size, len(sizes))), np.full(size, 1 / SAMPLES)
 
 
-def _parts(plan: Plan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.ndarray, "inputs parts"]:
+def _parts(plan: FourierPlan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.ndarray, "inputs parts"]:
     r"""The parts of every input's squared gradient, with hidden, value and feature scales of 1.
 
     $\|\nabla_w\|^2=\sum_h\sum_i(p^h_i)^2+(\bar z^h)^2$;
@@ -159,7 +159,7 @@ def _parts(plan: Plan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.n
     +\|\sum_h\ell^h_oD^h+(\sum_{h,i}\delta^h_i\ell^h_i)h_o\|^2$.
     Positions without a component are alike, and are counted in the last row.
     """
-    thresholds, slopes = wave(plan.degree)
+    thresholds, slopes = plan.wave
     rows = [*range(plan.sparsity), plan.context_length]  # the output position stands for all without a component
     copies = np.array([1.0] * plan.sparsity + [plan.positions - plan.sparsity])
     weight, logits = plan.selection[:, rows], plan.logits[:, rows]

@@ -22,11 +22,12 @@ from genscope.fourier.walsh import WalshFunction
 from genscope.refusal import Refusal
 
 Signed = Literal["two_heads", "one_token"]
+Units = Literal["even", "all"]
 RISE, FALL = (-0.75, -0.25), (0.25, 0.75)  # of a plateau, in units of 1 / kappa
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class FourierPlan:
     r"""Logits of the first attention are `sharpness` times `shares` in the rows of components, 0 in all others.
 
     The second attention of head h has `logits[h]`, and its output counts `values[h]` times.
@@ -40,6 +41,12 @@ class Plan:
     values: Float[np.ndarray, " H"]
     bias: float | None
     error: float
+    units: Units = "even"
+
+    @property
+    def wave(self) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+        """Thresholds and slopes of the perceptron."""
+        return wave(self.degree, self.units)
 
     @property
     def sparsity(self) -> int:
@@ -68,24 +75,27 @@ class Plan:
         weights = np.exp(self.logits - self.logits.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def centred(self) -> "Plan":
+    def centred(self) -> "FourierPlan":
         """The same function with logits of mean 0, which have the least norm."""
         logits = self.logits - self.logits.mean(axis=1, keepdims=True)
         return dataclasses.replace(self, logits=logits)
 
 
-def wave(degree: int) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+def wave(degree: int, units: Units = "even") -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
     r"""Thresholds $\vartheta_u$ and slopes $\pm2k$ of $g(a)=\sum_uF_u\mathrm{relu}(a-\vartheta_u)$.
 
-    Four units per even j: g is 1 within $\frac1{4k}$ of $\frac jk$ for even j, 0 for odd j, and linear between.
+    Four units per even j: g is 1 within $\frac1{4k}$ of $\frac jk$ for even j, 0 for odd j, and linear between. "each
+    unique value in our grid" may mean the odd j too ("all"): their indicators are there, with slopes 0.
     """
-    even = np.arange(0, degree + 1, 2)
-    thresholds = (even[:, None] + [*RISE, *FALL]) / degree
-    slopes = 2.0 * degree * np.tile([1.0, -1.0, -1.0, 1.0], len(even))
-    return thresholds.reshape(-1), slopes
+    values = np.arange(0, degree + 1, 2 if units == "even" else 1)
+    thresholds = (values[:, None] + [*RISE, *FALL]) / degree
+    slopes = 2.0 * degree * np.outer(values % 2 == 0, [1.0, -1.0, -1.0, 1.0])
+    return thresholds.reshape(-1), slopes.reshape(-1)
 
 
-def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Signed) -> Plan:
+def plan(
+    function: WalshFunction, *, leakage: float, inactive: float, signed: Signed, units: Units = "even"
+) -> FourierPlan:
     r"""The plan of a function in its own basis: $f=a_\emptyset+\sum_i\alpha_i\varphi_{S_i}$, or with $\chi=2\varphi-1$.
 
     Component i is computed at position i. Every member of $S_i$ scores c; the output position, whose bit is 0, takes
@@ -98,7 +108,7 @@ def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Si
     $\sum|\alpha_i|\varphi_i$ up to that. Negative coefficients: a head of their own with a negative value, or
     $1-\varphi_S=\varphi_{S\cup\{1\}}$ with a token whose bit is 1.
     """
-    _check(function, leakage, inactive, signed)
+    _check(function, leakage, inactive, signed, units)
     terms = [(set_, a) for set_, a in zip(function.supports, function.coefficients, strict=True) if a != 0]
     supports, coefficients = [set_ for set_, _ in terms], np.array([a for _, a in terms], float)
     length, negative = function.dim, coefficients < 0
@@ -126,7 +136,7 @@ def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Si
     bias = function.constant - scale * np.abs(coefficients[flipped]).sum()
     if function.basis == "chi":
         bias -= coefficients.sum()
-    return Plan(
+    return FourierPlan(
         context_length=length,
         degree=largest,
         sharpness=sharpness,
@@ -135,6 +145,7 @@ def plan(function: WalshFunction, *, leakage: float, inactive: float, signed: Si
         values=values,
         bias=float(bias) if negative.any() or function.constant or function.basis == "chi" or not terms else None,
         error=float(scale * np.abs(coefficients).sum()) * inactive / (1 + inactive),
+        units=units,
     )
 
 
@@ -149,7 +160,7 @@ def _logits(
     return logits
 
 
-def _check(function: WalshFunction, leakage: float, inactive: float, signed: str) -> None:
+def _check(function: WalshFunction, leakage: float, inactive: float, signed: str, units: str) -> None:
     if function.dim < 1:
         raise Refusal(
             "fourier_components got a function of no bits: the model reads at least one. Give the constant a context "
@@ -169,4 +180,9 @@ def _check(function: WalshFunction, leakage: float, inactive: float, signed: str
     if signed not in ("two_heads", "one_token"):
         raise Refusal(
             f"fourier_components got {signed=}: negative coefficients take two_heads or one_token. Choose one of them."
+        )
+    if units not in ("even", "all"):
+        raise Refusal(
+            f"fourier_components got {units=}: the perceptron has units for even numbers of ones, or for all. Choose "
+            "even or all."
         )

@@ -10,7 +10,7 @@ from typing import Literal
 from jaxtyping import Array, Key
 
 from genscope.constructions._fourier_closed_forms import Gradients
-from genscope.constructions._fourier_plan import Signed, plan
+from genscope.constructions._fourier_plan import Signed, Units, plan
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.constructions.fourier_tuning import tuned as least_product
 from genscope.fourier.walsh import WalshFunction
@@ -24,13 +24,16 @@ def fourier_components(
     leakage: float = 0.5,
     inactive: float | None = None,
     signed: Signed = "two_heads",
+    units: Units = "even",
     key: Key[Array, ""] | None = None,
 ) -> FourierConstruction:
     r"""Weights for a function in its own basis ($\varphi$, or $\chi$ with values twice as large and a bias).
 
     "full" and "minimal" are the paper's weights; in "minimal" the perceptron has parameters for the bit's coordinate
     alone. "tuned" has the full parameters, rescaled to the least product of squared norm and trace. `leakage` is
-    $\rho$, `inactive` is $\tau$ (1e-6, "tuned" 1e-3). The key serves expectations over more inputs than can be listed.
+    $\rho$, `inactive` is $\tau$ (1e-6, "tuned" 1e-3). The perceptron of Theorem 9 has `units` for the even numbers of
+    ones, as everywhere in genscope, or for "all", as its text may be read; the function is the same. The key serves
+    expectations over more inputs than can be listed.
 
     >>> built = fourier_components(WalshFunction(6, ((0, 1), (2, 3)), (0.6, 0.8), basis="phi"))
     >>> built.parameters, round(built.norm_squared["total"], 6), round(built.trace, 6)
@@ -42,7 +45,7 @@ def fourier_components(
         )
     tuned = variant == "tuned"
     used = (1e-3 if tuned else 1e-6) if inactive is None else inactive
-    planned = plan(function, leakage=leakage, inactive=used, signed=signed)
+    planned = plan(function, leakage=leakage, inactive=used, signed=signed, units=units)
     if not tuned:
         return FourierConstruction(function, planned, Gradients(planned, key), variant)
     planned = planned.centred()

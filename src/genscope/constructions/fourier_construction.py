@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, Gradients, norms
-from genscope.constructions._fourier_plan import Plan, wave
+from genscope.constructions._fourier_plan import FourierPlan
 from genscope.fourier.walsh import WalshFunction
 from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.precision import float64
@@ -56,7 +56,7 @@ class FourierConstruction:
     """
 
     function: WalshFunction
-    plan: Plan
+    plan: FourierPlan
     gradients: Gradients
     parameterisation: Parameterisation = "full"
     scales: Scales = _UNSCALED
@@ -136,7 +136,9 @@ def chi_scale(construction: FourierConstruction) -> tuple[float, float]:
     return norm["total"] + 3 * norm["w"] + bias**2 - before, trace
 
 
-def _model(planned: Plan, scales: Scales, parameterisation: Parameterisation, factored: bool) -> FourierTransformer:
+def _model(
+    planned: FourierPlan, scales: Scales, parameterisation: Parameterisation, factored: bool
+) -> FourierTransformer:
     size, dim, bit = planned.positions, planned.positions + 1, planned.positions
     heads = len(planned.values)
     score, key = np.zeros((dim, dim)), np.zeros((dim, dim))
@@ -150,7 +152,7 @@ def _model(planned: Plan, scales: Scales, parameterisation: Parameterisation, fa
         key[:size, :size] = planned.sharpness * np.eye(size)
     value = np.zeros((dim, dim))
     value[bit, bit] = scales.value
-    thresholds, slopes = wave(planned.degree)
+    thresholds, slopes = planned.wave
     expand = np.full(len(thresholds), scales.hidden / scales.value)
     contract = slopes * scales.feature / scales.hidden
     select, readout = np.zeros((heads, dim, dim)), np.zeros((heads, dim))

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from genscope.constructions.fourier_construction import FourierConstruction
-from genscope.constructions.verification import ROUNDING, Verdict
+from genscope.constructions.verification import ROUNDING, Verification
 from genscope.fourier import points
 from genscope.fourier.walsh import WalshFunction
 from genscope.models.lintilhac2026 import FourierTransformer
@@ -24,7 +24,7 @@ _WORK = 2**31  # multiplications of all tokens with one matrix
 _NUMBERS = 2**24  # attention weights of a block of inputs
 
 
-def verify_fourier(construction: FourierConstruction, *, key: Key[Array, ""]) -> Verdict:
+def verify_fourier(construction: FourierConstruction, *, key: Key[Array, ""]) -> Verification:
     """Compare the model with the function that it represents."""
     function = construction.function
     exhaustive = function.dim <= EXHAUSTIVE
@@ -32,7 +32,7 @@ def verify_fourier(construction: FourierConstruction, *, key: Key[Array, ""]) ->
     errors = np.abs(outputs(construction.model, inputs) - function(inputs))
     largest = float(errors.max())
     rounding = ROUNDING * max(1.0, sum(map(abs, function.coefficients)))
-    return Verdict(
+    return Verification(
         largest, len(inputs), exhaustive, exact=largest <= rounding, kept=largest <= construction.error + rounding
     )
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
-from genscope.constructions.verification import ROUNDING, Verdict
+from genscope.constructions.verification import ROUNDING, Verification
 from genscope.models.mousavi2025 import BidirectionalRNN, TokenTransformer
 from genscope.precision import float64
 from genscope.refusal import Refusal
@@ -122,7 +122,7 @@ def score_gaps(task: TokenRegression) -> Float[np.ndarray, " N"]:
     return gaps.min(axis=1)
 
 
-def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verdict:
+def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verification:
     """Compare the network with the labels at all positions of random and hostile prompts."""
     if prompts < 1:
         raise Refusal(f"verify_retrieval got {prompts=}: it draws at least one. Give a positive number.")
@@ -134,7 +134,7 @@ def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]
         1.0, np.abs(labels).max(axis=1)
     )  # prompt by prompt: hostile ones have large labels
     exact, kept = bool((worst <= rounding).all()), bool((worst <= built.error + rounding).all())
-    return Verdict(float(worst.max()), len(errors), False, exact, kept)
+    return Verification(float(worst.max()), len(errors), False, exact, kept)
 
 
 def retrieval_errors(

@@ -27,7 +27,7 @@ _BLOCK = 2**14  # inputs listed at a time
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verification:
     """What `verify` found. An error that is not a number is neither exact nor kept."""
 
     max_error: float
@@ -42,7 +42,7 @@ class Verdict:
         return self.exact or self.kept
 
 
-def verify(construction: Construction, function: SparseFunction, *, key: Key[Array, ""]) -> Verdict:
+def verify(construction: Construction, function: SparseFunction, *, key: Key[Array, ""]) -> Verification:
     """Compare the model with the function that it represents.
 
     >>> from genscope.constructions import symmetric
@@ -68,7 +68,7 @@ def verify(construction: Construction, function: SparseFunction, *, key: Key[Arr
         checked = 2**function.context_length
     largest = float(np.max(errors))
     exact = largest <= _allowed(0.0, function)
-    return Verdict(largest, checked, exhaustive, exact, largest <= _allowed(construction.error, function))
+    return Verification(largest, checked, exhaustive, exact, largest <= _allowed(construction.error, function))
 
 
 def _allowed(promised: float, function: SparseFunction) -> float:

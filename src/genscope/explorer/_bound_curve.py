@@ -121,8 +121,8 @@ def _said(axis: str, found: list[tuple[float, Bound]], crossings: list[float]) -
     word = axis.replace("_", " ")
     (_, start), (_, end) = found[0], found[-1]
     if start.vacuous is None:
-        return "It is never called vacuous: nothing is known without it that it could be compared with."
-    known = f"{end.trivial:.7g} is known without it"
+        return "It is never called vacuous: there is no trivial bound to compare it with."
+    known = f"the trivial bound is {end.trivial:.7g}"
     if not crossings:
         where = "Vacuous" if start.vacuous else "Nowhere vacuous"
         return f"{where} on this range: {known}."

@@ -22,7 +22,7 @@ from genscope.constructions import (
     Construction,
     FourierConstruction,
     SparseFunction,
-    Verdict,
+    Verification,
     construct,
     fourier_components,
     verify,
@@ -166,7 +166,7 @@ def _fourier(wanted: Wanted) -> Built:
 
 
 def _facts(
-    built: Construction | FourierConstruction, verdict: Verdict, norms: list[Any], weights: list[Any]
+    built: Construction | FourierConstruction, verdict: Verification, norms: list[Any], weights: list[Any]
 ) -> dict[str, Any]:
     return {
         "source": built.source,

@@ -23,6 +23,7 @@ from genscope.explorer.pages import Pages, Shelf
 from genscope.explorer.question_queue import Busy, QuestionQueue, Unwanted
 from genscope.explorer.room import Ask, Download, Room
 from genscope.explorer.security import Guard
+from genscope.explorer.sessions import Sessions
 from genscope.fourier.expression import ExpressionError
 from genscope.jsonable import jsonable
 from genscope.refusal import Refusal
@@ -37,13 +38,15 @@ LARGEST_BODY = 256 * 1024  # bytes
 BODY_SECONDS = 10.0  # in which a body must arrive
 
 
-def make_app(*, store: str, token: str, questions: QuestionQueue, rooms: Iterable[Callable[[str], Room]]) -> ASGIApp:
+def make_app(
+    *, store: str, sessions: Sessions, questions: QuestionQueue, rooms: Iterable[Callable[[str], Room]]
+) -> ASGIApp:
     """The application; whoever runs it closes the questions."""
     made = [make(store) for make in rooms]
     shelf = Shelf()
     pages = Pages(made, shelf)
     routes = [
-        Route("/", lambda request: RedirectResponse(f"/{made[0].name}"), methods=["GET"]),
+        Route("/", lambda request: RedirectResponse(f"{_home(request)}{made[0].name}"), methods=["GET"]),
         Route("/static/{name:path}", shelf.serve, methods=["GET"]),
     ]
     for room in made:
@@ -57,13 +60,17 @@ def make_app(*, store: str, token: str, questions: QuestionQueue, rooms: Iterabl
 
     async def missing(request: Request, error: Exception) -> Response:
         text = "The explorer has no such page. Choose one of its rooms above."
-        return pages.notice(404, "There is nothing here", text)
+        return pages.notice(404, "There is nothing here", text, home=_home(request))
 
-    return Guard(Starlette(routes=routes, exception_handlers={404: missing}), token, pages.notice)
+    return Guard(Starlette(routes=routes, exception_handlers={404: missing}), sessions, pages.notice)
 
 
 async def _page(pages: Pages, room: Room, request: Request) -> Response:
-    return pages.room(room)
+    return pages.room(room, home=_home(request))
+
+
+def _home(request: Request) -> str:
+    return request.scope.get("root_path", "") + "/"
 
 
 async def _question(questions: QuestionQueue, question: Callable[[Ask], Any], request: Request) -> Response:

@@ -11,6 +11,7 @@ from genscope import bounds
 from genscope.explorer import _bound_asked, _bound_curve, asking
 from genscope.explorer._bound_asked import Asked
 from genscope.explorer._bound_examples import measure
+from genscope.explorer.formulas import typeset
 from genscope.explorer.room import Ask, Room
 from genscope.papers import PAPERS
 from genscope.refusal import Refusal
@@ -107,7 +108,7 @@ def _card(asked: Asked) -> dict[str, Any]:
         "name": asked.name,
         "word": asked.word(),
         "title": title,
-        "about": [" ".join(part.split()) for part in rest.split("\n\n") if part.strip()],
+        "about": [typeset(" ".join(part.split())) for part in rest.split("\n\n") if part.strip()],
         "fields": _bound_asked.fields(asked, wrong),
         "error": "",
         "command": asked.command(),

@@ -47,7 +47,7 @@ class Shelf:
 
     def serve(self, request: Request) -> Response:
         """The file of an address that is in the table."""
-        path = request.url.path
+        path = "/static/" + request.path_params["name"]
         if path == self.plotly:
             return FileResponse(_plotly(), media_type="text/javascript", headers={"cache-control": _KEPT})
         if path not in self._table:
@@ -68,13 +68,13 @@ class Pages:
             "version": importlib.metadata.version("genscope"),
         }
 
-    def room(self, room: Room) -> Response:
-        """The page of a room."""
-        return self._html(f"{room.name}.html", 200, room=room, **room.page())
+    def room(self, room: Room, *, home: str) -> Response:
+        """The page of a room; `home` is the private path."""
+        return self._html(f"{room.name}.html", 200, room=room, home=home, **room.page())
 
-    def notice(self, status: int, title: str, text: str) -> Response:
-        """A page that says why there is no page."""
-        return self._html("notice.html", status, room=None, title=title, text=text)
+    def notice(self, status: int, title: str, text: str, *, home: str = "") -> Response:
+        """A page that says why there is no page; who is not inside is not told the private path."""
+        return self._html("notice.html", status, room=None, home=home, title=title, text=text)
 
     def _html(self, template: str, status: int, **values: Any) -> Response:
         return HTMLResponse(_TEMPLATES.get_template(template).render(self._shared | values), status)

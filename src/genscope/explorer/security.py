@@ -2,21 +2,23 @@
 
 Four walls, each tested alone. The name in `Host` must be this machine's, so that a foreign name which resolves to
 127.0.0.1 (DNS rebinding) reaches nothing. A request that another page made, by `Sec-Fetch-Site` or `Origin`, is
-refused; pages of other ports are other pages. The token of the printed address becomes a cookie that scripts cannot
-read and other sites cannot send; without it there are only static files. The content security policy lets a page load
-from this server alone, and run no script that is written inside a page.
+refused; pages of other ports are other pages. Whoever shows the token gets a cookie (`sessions`) that scripts cannot
+read, other sites cannot send and other ports are not sent; without it there are only static files. The content security
+policy lets a page load from this server alone, and run no script that is written inside a page.
 
 Departures: every page needs the token, not only what writes or is costly: a store may be private on a shared machine.
 Guarantee: for browsers that follow the Fetch standard; other programs of the same user are not kept out.
 """
 
-import hmac
+import html
 from collections.abc import Callable
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from genscope.explorer.sessions import COOKIE, IDLE_SECONDS, Sessions
 
 NAMES = ("127.0.0.1", "localhost", "::1")
 POLICY = (
@@ -35,41 +37,52 @@ OPEN = "/static/"  # what everybody may see: the files of the package
 
 
 class Guard:
-    """The application behind its walls; `refuse(status, title, text)` makes the page of a refusal."""
+    """The application behind its walls, below the private path, which it finds as `root_path` in the scope.
 
-    def __init__(self, app: ASGIApp, token: str, refuse: Callable[[int, str, str], Response]):
+    `refuse(status, title, text)` makes the page of a refusal.
+    """
+
+    def __init__(self, app: ASGIApp, sessions: Sessions, refuse: Callable[[int, str, str], Response]):
         self._app = app
-        self._token = token
+        self._sessions = sessions
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or refuse it; every answer carries the headers."""
         if scope["type"] != "http":  # there are no web sockets, and nothing to start or stop
             return
+        headers = Headers(scope=scope)
+        answer, inside = self._refusal(scope, headers), None
+        if answer is None and not scope["path"].startswith(OPEN):
+            inside = self._sessions.admit(_cookies(headers))
+            scope = dict(scope, root_path=self._sessions.root)
+            answer = None if inside else self._unknown()
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
-                headers.setdefault("cache-control", "no-store")
+                sent = MutableHeaders(scope=message)
+                sent.update(HEADERS)
+                sent.setdefault("cache-control", "no-store")
                 if message["status"] in UNREAD:
-                    headers["connection"] = "close"
+                    sent["connection"] = "close"
+                if inside:
+                    sent.append("set-cookie", self._cookie(inside))  # its time begins again
             await send(message)
 
-        await (self._refusal(scope) or self._app)(scope, receive, with_headers)
+        await (answer or self._app)(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to a request that the application may not see, whoever sends it; else None."""
         host = headers.get("host", "")
-        name, port = _split(host)
-        if name not in NAMES:
+        if _name(host) not in NAMES:
             return self._refuse(
                 421,
                 "This is not the explorer's name",
                 f"The request named the host {host[:80]!r}; the explorer answers to 127.0.0.1 and localhost only. "
                 "Open the address that genscope serve printed.",
             )
-        if _foreign(scope, headers, host):
+        path = _below(scope["path"], self._sessions.root)
+        if _foreign(scope["method"], path, headers, host):
             return self._refuse(
                 403,
                 "Another page asked",
@@ -78,49 +91,68 @@ class Guard:
             )
         if scope["path"].startswith(OPEN):
             return None
-        cookie = f"genscope-{port}"  # cookies are shared between ports: each explorer has a name of its own
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for key, value in query if key == "token"]
-        if scope["method"] == "GET" and given and self._known(given[0]):
-            return self._entrance(scope["path"], [pair for pair in query if pair[0] != "token"], cookie)
-        if not self._known(_cookies(headers).get(cookie, "")):
-            return self._refuse(
-                403,
-                "The explorer does not know you yet",
-                "Every start of genscope serve has a secret of its own, and this page did not bring it. Open the "
-                "address that genscope serve printed, with all of its letters.",
-            )
-        return None
+        if scope["method"] == "GET" and given and (value := self._sessions.enter(given[0])):
+            rest = urlencode([pair for pair in query if pair[0] != "token"])
+            inner = scope["path"] if path is None else path
+            place = self._sessions.root + "/" + quote(inner.lstrip("/")) + ("?" + rest if rest else "")
+            return self._entrance(place, value, headers)
+        return self._unknown() if path is None else None
 
-    def _known(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode(), self._token.encode())
+    def _unknown(self) -> Response:
+        return self._refuse(
+            403,
+            "The explorer does not know you yet",
+            "Every start of genscope serve has a secret of its own, and this page did not bring it, or not for two "
+            "hours. Open the address that genscope serve printed, with all of its letters.",
+        )
 
-    def _entrance(self, path: str, query: list[tuple[str, str]], cookie: str) -> Response:
-        # A path of one slash: two would name another host.
-        place = "/" + path.lstrip("/") + ("?" + urlencode(query) if query else "")
-        answer = RedirectResponse(place, 303)
-        answer.set_cookie(cookie, self._token, httponly=True, samesite="strict", path="/")
+    def _entrance(self, place: str, value: str, headers: Headers) -> Response:
+        # Where another page, such as the file that opened the browser, led here, the browser would follow a redirection
+        # without the new cookie. A page of ours may send it on.
+        if headers.get("sec-fetch-site", "none") == "none":
+            answer: Response = RedirectResponse(place, 303)
+        else:
+            answer = HTMLResponse(_ONWARD.format(place=html.escape(place)))
+        answer.headers["set-cookie"] = self._cookie(value)
         return answer
 
+    def _cookie(self, value: str) -> str:
+        return f"{COOKIE}={value}; Path={self._sessions.root}; Max-Age={IDLE_SECONDS}; HttpOnly; SameSite=Strict"
 
-def _split(host: str) -> tuple[str, int]:
+
+_ONWARD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>genscope</title>
+<meta http-equiv="refresh" content="0; url={place}"></head>
+<body><p><a href="{place}">To the explorer</a></p></body></html>
+"""
+
+
+def _below(path: str, root: str) -> str | None:
+    """The rest of a path below the private one; None elsewhere."""
+    return path.removeprefix(root) if path == root or path.startswith(root + "/") else None
+
+
+def _name(host: str) -> str:
     try:
         parts = urlsplit(f"//{host}")
-        return (parts.hostname or "" if parts.netloc == host and "@" not in host else ""), parts.port or 80
+        _ = parts.port  # a port that is no number makes the name none
+        return parts.hostname or "" if parts.netloc == host and "@" not in host else ""
     except ValueError:
-        return "", 0
+        return ""
 
 
-def _foreign(scope: Scope, headers: Headers, host: str) -> bool:
+def _foreign(method: str, path: str | None, headers: Headers, host: str) -> bool:
     """Whether a page of another origin made the request; following a link to a page is everybody's right."""
     site = headers.get("sec-fetch-site", "none")
-    visit = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
-    visit = visit and headers.get("sec-fetch-dest") == "document" and not scope["path"].startswith(("/api/", "/files/"))
+    visit = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    visit = visit and headers.get("sec-fetch-dest") == "document" and not (path or "").startswith(("/api/", "/files/"))
     if site not in ("none", "same-origin") and not visit:
         return True
     return headers.get("origin", f"http://{host}") != f"http://{host}"
 
 
-def _cookies(headers: Headers) -> dict[str, str]:
+def _cookies(headers: Headers) -> list[str]:
     pairs = (part.strip().partition("=") for line in headers.getlist("cookie") for part in line.split(";"))
-    return {name: value for name, _, value in pairs}
+    return [value for name, _, value in pairs if name == COOKIE]

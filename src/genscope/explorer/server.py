@@ -5,19 +5,19 @@ not taken any of its answer within `TAKE_SECONDS`, is closed: slow clients hold 
 """
 
 import asyncio
-import secrets
+import contextlib
 import socket
-import threading
-import webbrowser
 from collections.abc import Callable, Iterable
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from genscope.explorer import browser as browsers
 from genscope.explorer.app import ROOMS, make_app
 from genscope.explorer.question_queue import QuestionQueue
 from genscope.explorer.room import Room
+from genscope.explorer.sessions import Sessions
 
 ADDRESS = "127.0.0.1"
 HEAD_SECONDS = 10.0  # for the head of a request
@@ -31,11 +31,11 @@ class Server:
     def __init__(self, store: str, port: int = 0, rooms: Iterable[Callable[[str], Room]] = ROOMS):
         self._socket = _listen(port)
         self.port: int = self._socket.getsockname()[1]
-        token = secrets.token_urlsafe(24)
-        self.address = f"http://{ADDRESS}:{self.port}/?token={token}"
+        self._sessions = Sessions()
+        self.address = self._opened_by(self._sessions.token)
         self._desk = QuestionQueue()
         config = uvicorn.Config(
-            make_app(store=store, token=token, questions=self._desk, rooms=rooms),
+            make_app(store=store, sessions=self._sessions, questions=self._desk, rooms=rooms),
             http=_Impatient,
             ws="none",
             lifespan="off",
@@ -46,6 +46,13 @@ class Server:
             timeout_graceful_shutdown=1,
         )
         self._server = uvicorn.Server(config)
+
+    def address_for_once(self) -> str:
+        """An address that opens the explorer once, within minutes."""
+        return self._opened_by(self._sessions.ticket())
+
+    def _opened_by(self, secret: str) -> str:
+        return f"http://{ADDRESS}:{self.port}/?token={secret}"
 
     def run(self) -> None:
         """Answer requests until it is stopped."""
@@ -64,9 +71,8 @@ def serve(store: str, *, port: int = 0, browser: bool = True, tell: Callable[[st
     """Run the explorer of a store until Ctrl-C; `tell` gets its address, with the token."""
     server = Server(store, port)
     tell(server.address)
-    if browser:
-        threading.Thread(target=webbrowser.open, args=[server.address], daemon=True).start()
-    server.run()
+    with browsers.opened(server.address_for_once()) if browser else contextlib.nullcontext():
+        server.run()
 
 
 def _listen(port: int) -> socket.socket:

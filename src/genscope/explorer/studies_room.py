@@ -145,12 +145,12 @@ def _shown(url: str, name: str, chosen: str, known: tuple[str, ...], ok: int, fa
     from genscope.report.study import show
 
     with _reading(url) as store:
-        selections, provenances = store.selections(name), store.provenances(name)
+        selections = store.selections(name)
         manifest = store.manifests()[name]
         selection, reading = largest(store, [each for each in selections if each.id == chosen] or selections)
     with _drawing:
         question_queue.check()
-        made = show(manifest, selection, reading, others=(), provenances=provenances, anchor="study")
+        made = show(manifest, selection, reading, others=(), anchor="study")
     return dataclasses.asdict(made) | {"trials": ok + failed, "shown": reading.frame.height, "selected": selection.id}
 
 

@@ -29,6 +29,7 @@ from genscope.lab.plans.study import BUDGETS, Plan, Point, Study, Trial, grid, w
 from genscope.lab.results.reading import Reading, read
 from genscope.lab.results.verdict import Verdict
 from genscope.lab.statistics.threshold import Search, Threshold
+from genscope.lab.storage.integrity import Health, check_store
 from genscope.lab.storage.store import Record, Store
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ __all__ += [
     "run_all",
     "select",
 ]
-__all__ += ["Reading", "Record", "Store", "Threshold", "Verdict", "read"]
+__all__ += ["Health", "Reading", "Record", "Store", "Threshold", "Verdict", "check_store", "read"]
 __all__ += ["Crossing", "Curves", "Figure", "Heatmap", "Line", "Mean", "Median", "Plateau", "Scatter"]
 __all__ += ["Level", "Panel", "Published", "Reference", "Smallest", "Success"]
 

@@ -104,15 +104,24 @@ def columns(texts: Sequence[str]) -> pl.DataFrame:
 
 
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with lists as JSON text, since a CSV cell holds one text.
+    """The frame as CSV may hold it: lists as JSON text, and before a text that begins like a formula an apostrophe.
 
-    >>> flat(pl.DataFrame({"curve": [[1, 2], None]}))["curve"].to_list()
-    ['[1, 2]', None]
+    Spreadsheets compute cells that begin with =, +, -, @, a tab or a carriage return, and such a formula may call out.
+
+    >>> flat(pl.DataFrame({"curve": [[1, 2], None], "kind": ["=1+1", "a=b"], "loss": [-1.0, 2.0]})).rows()
+    [('[1, 2]', "'=1+1", -1.0), (None, 'a=b', 2.0)]
     """
     nested = [column for column in frame.get_columns() if column.dtype.is_nested()]
+    texts = [pl.col(name) for name, kind in frame.schema.items() if kind == pl.String]
     return frame.with_columns(
-        pl.Series(column.name, [None if cell is None else json.dumps(cell) for cell in column.to_list()], pl.String)
-        for column in nested
+        *(
+            pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + text).otherwise(text).name.keep()
+            for text in texts
+        ),
+        *(
+            pl.Series(column.name, [None if cell is None else json.dumps(cell) for cell in column.to_list()], pl.String)
+            for column in nested
+        ),
     )
 
 

@@ -33,7 +33,7 @@ from genscope.train.objective import Predict
 GRADIENT_NUMBERS = 2**24  # of gradients of single examples that are held at a time: 64 MB in float32
 
 
-class Group(NamedTuple):
+class ParameterGroup(NamedTuple):
     """A name and its place in the flat vector."""
 
     name: str
@@ -232,9 +232,9 @@ def _moved_losses(function: _Function, parameters: Array, rows: Array, scale: Ar
     return jax.lax.map(total, rows)
 
 
-def groups(model: PyTree) -> tuple[Group, ...]:
+def groups(model: PyTree) -> tuple[ParameterGroup, ...]:
     """The arrays by their paths, such as layers.0.weight."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
     stops = np.cumsum([leaf.size for _, leaf in leaves]).tolist()
     names = [jax.tree_util.keystr(path, simple=True, separator=".") or "parameters" for path, _ in leaves]
-    return tuple(map(Group, names, [0, *stops[:-1]], stops))
+    return tuple(map(ParameterGroup, names, [0, *stops[:-1]], stops))

@@ -25,7 +25,7 @@ from genscope.bounds.randomised import empirical
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train import Draws, Loss, PacBayes, Posterior, adam, cosine, cross_entropy, error, fit, squared
+from genscope.train import Draws, GaussianPosterior, Loss, PacBayes, adam, cosine, cross_entropy, error, fit, squared
 from genscope.train.objective import Predict, by_example
 from genscope.train.posterior import moments, parameters
 
@@ -53,7 +53,7 @@ class Certificate:
 
 
 def certify(
-    posterior: Posterior,
+    posterior: GaussianPosterior,
     batch: Batch,
     loss: Loss = squared,
     *,
@@ -112,13 +112,13 @@ def tuned_posterior(
     steps: int = 300,
     deviation: float = 0.01,
     predict: Predict = by_example,
-) -> Posterior:
+) -> GaussianPosterior:
     """A posterior about a trained model: a deviation for each weight, learned on the bound from `deviation` on.
 
     The sample may be used for that, since the certificate holds for all posteriors at once. The error has no slope: the
     cross entropy takes its place.
     """
-    start = Posterior.around(model, deviation, by_weight=True)
+    start = GaussianPosterior.around(model, deviation, by_weight=True)
     check(start, batch, loss, prior=prior, clip=clip)
     smooth = cross_entropy if loss is error else loss
     size = len(batch.x)
@@ -129,11 +129,11 @@ def tuned_posterior(
         until=steps,
         optimizer=adam(0.05, schedule=cosine(steps)),
         every=steps,
-        trainable=Posterior(False, True),
+        trainable=GaussianPosterior(False, True),
     ).model
 
 
-def grid_divergence(posterior: Posterior, prior: PyTree | None) -> tuple[float, dict[str, float]]:
+def grid_divergence(posterior: GaussianPosterior, prior: PyTree | None) -> tuple[float, dict[str, float]]:
     r"""$\mathrm{KL}(\rho\|\pi)$ with the best deviation of `GRID` in each group, and these deviations."""
     total, chosen = 0.0, {}
     for name, group in moments(posterior.mean, posterior.deviation, prior, exactly=True).items():
@@ -168,7 +168,7 @@ def constant_risk(batch: Batch, loss: Loss = squared, *, clip: float = 1.0) -> f
 
 
 def drawn_risks(
-    posterior: Posterior,
+    posterior: GaussianPosterior,
     batch: Batch,
     loss: Loss = squared,
     *,
@@ -185,7 +185,7 @@ def drawn_risks(
 
 @eqx.filter_jit
 def _drawn_risks(
-    posterior: Posterior,
+    posterior: GaussianPosterior,
     batch: Batch,
     loss: Loss,
     key: Key[Array, ""],
@@ -215,7 +215,7 @@ def _assumptions(prior: PyTree | None, loss: Loss, clip: float) -> tuple[str, ..
     )
 
 
-def check(posterior: Posterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float) -> None:
+def check(posterior: GaussianPosterior, batch: Batch, loss: Loss, *, prior: PyTree | None, clip: float) -> None:
     """Refuse what has no certificate."""
     if not 0 < clip < math.inf:
         raise Refusal(f"certify got {clip=}: losses are cut off at a positive number. Give one, such as 1.")

@@ -39,7 +39,7 @@ MINGPT = Initialisation()
 TUNED = Initialisation(embedding=0.01, query_key=0.05, output=0.1, other=0.03)
 
 
-class Activations(NamedTuple):
+class ClassifierActivations(NamedTuple):
     """What one example makes of the network."""
 
     attention: Float[Array, "heads keys"]  # of the CLS query; the CLS token itself comes last
@@ -141,7 +141,7 @@ class BitClassifier(eqx.Module):
         final = layer_norm(residual + hidden @ self.w_down + self.b_down, self.gain_final, self.bias_final)
         return residual, final @ self.w_logit + self.b_logit
 
-    def activations(self, x: Bits) -> Activations:
+    def activations(self, x: Bits) -> ClassifierActivations:
         """The plain form: every token of the example is embedded, normed and projected."""
         tokens = jnp.concatenate([self.token[x.astype(int)] + self.position, self.cls[None]])
         normed = jax.vmap(lambda token: layer_norm(token, self.gain_attention, self.bias_attention))(tokens)
@@ -149,7 +149,7 @@ class BitClassifier(eqx.Module):
         values = (normed @ self.w_value + self.b_value[None]).reshape(len(tokens), self.heads, -1)
         attention = jax.nn.softmax(jnp.einsum("hk,thk->ht", self.query(), keys), axis=-1)
         residual, logit = self.read_out(jnp.einsum("ht,thk->hk", attention, values).reshape(-1) @ self.w_output)
-        return Activations(attention, residual, logit)
+        return ClassifierActivations(attention, residual, logit)
 
     def __call__(self, x: Bits) -> Float[Array, ""]:
         """Logit of one example."""

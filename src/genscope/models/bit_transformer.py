@@ -23,7 +23,7 @@ from genscope.refusal import Refusal
 Bits = Num[Array, "..."] | Bool[Array, "..."]
 
 
-class Activations(NamedTuple):
+class BitTransformerActivations(NamedTuple):
     """What one example makes of the network; only the row `read` of the second layer reaches the output."""
 
     first: Float[Array, "N N"]  # attention, queries in rows
@@ -125,7 +125,7 @@ class BitTransformer(eqx.Module):
         """The factor of the scores."""
         return math.log(len(self.position_ids)) / math.sqrt(self.w_read.size)
 
-    def activations(self, x: Bits, read: Int[Array, ""] | None = None) -> Activations:
+    def activations(self, x: Bits, read: Int[Array, ""] | None = None) -> BitTransformerActivations:
         """The plain form: every position of every layer."""
         ids = np.asarray(self.position_ids)
         last = len(ids) - 1
@@ -135,7 +135,7 @@ class BitTransformer(eqx.Module):
         seen = jnp.arange(len(ids), dtype=read.dtype) <= read
         first, h = self.first(h, self.scale, seen)
         second, h = self.second(h, self.scale, seen)
-        return Activations(first, second, h, h[read] @ self.w_read + self.b_read)
+        return BitTransformerActivations(first, second, h, h[read] @ self.w_read + self.b_read)
 
     def __call__(self, x: Bits, read: Int[Array, ""] | None = None) -> Float[Array, ""]:
         """Output for one example."""

@@ -80,9 +80,9 @@ def save(model: eqx.Module, path: str | os.PathLike[str]) -> None:
     """Write a model of genscope to a file: beside its place first, so that a full disk leaves no half of one."""
     path = Path(path)
     check_place(path, "a model", "model.safetensors")
-    tensors, header = _contents(model)
+    content = encode(model)
     with draft(path) as beside:
-        safetensors.numpy.save_file(tensors, beside, header)
+        beside.write_bytes(content)
 
 
 def encode(model: eqx.Module) -> bytes:

@@ -51,7 +51,7 @@ class TwoLayer(eqx.Module):
         return output if self.offset is None else output + self.offset
 
 
-class TransformerActivations(NamedTuple):
+class TokenActivations(NamedTuple):
     """Attention from each token to each, the heads' outputs side by side, the hidden units, the predictions."""
 
     attention: Float[Array, "H N N"]
@@ -76,12 +76,12 @@ class TokenTransformer(eqx.Module):
                 "numbers: w_qk is [H, D, D], and the network reads H * D. Make the sizes fit."
             )
 
-    def activations(self, z: Float[Array, "N D"], real: Real = None) -> TransformerActivations:
+    def activations(self, z: Float[Array, "N D"], real: Real = None) -> TokenActivations:
         """All intermediates for one prompt."""
         attention = attend(jnp.einsum("id,hde,je->hij", z, self.w_qk, z), real)
         mixed = jnp.einsum("hij,hjv->ihv", attention, jnp.broadcast_to(z, (len(self.w_qk), *z.shape)))
         mixture = mixed.reshape(len(mixed), -1)  # head by head
-        return TransformerActivations(attention, mixture, self.readout.hidden(mixture), self.readout(mixture))
+        return TokenActivations(attention, mixture, self.readout.hidden(mixture), self.readout(mixture))
 
     def __call__(self, z: Float[Array, "N D"], real: Real = None) -> Float[Array, " N"]:
         """One prediction for each token."""

@@ -2,13 +2,16 @@ r"""The explicit network of a chain of thought: two attentions over cyclic posit
 
 Source: lintilhac2026, Theorem 16 and Appendix G.
 Departures: as in `models.lintilhac2026` the residual keeps the positions and drops the bit, and thresholds are stored
-as $\vartheta=-b$. The paper does not say whether a position sees those after it; both kinds are here (`causal`).
+as $\vartheta=-b$. Positions may have short codes (`frequencies`). The paper does not say whether a position sees those
+after it; both kinds are here (`causal`).
 Guarantee: exact up to rounding; no score is divided by a root, there is no layer normalisation.
 
-Shapes: T bits, 2T positions with ids 0, ..., T-1, 0, ..., T-1, d = T + 1 (one-hot id, bit), m ReLU units. The bits fill
+Shapes: T bits, 2T positions with ids 0, ..., T-1, 0, ..., T-1, d = D + 1 (code of the id, bit), m ReLU units. Codes are
+one-hot (D = T), or D = 2K cosines and sines of K frequencies, which are no parameters. The bits fill
 the first half; the second half holds 0 and the chain so far. At step t position T + t is the last one, and is read.
 """
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -47,11 +50,22 @@ class ChainTransformer(eqx.Module):
     select: Float[Array, "d d"]
     readout: Float[Array, " d"]
     causal: bool = eqx.field(static=True, default=False)
+    frequencies: tuple[int, ...] = eqx.field(static=True, default=())
+    coded_length: int = eqx.field(static=True, default=0)  # T where positions have short codes
 
     @property
     def context_length(self) -> int:
         """T."""
-        return self.readout.shape[0] - 1
+        return self.coded_length if self.frequencies else self.readout.shape[0] - 1
+
+    def codes(self) -> Float[Array, "T D"]:
+        """The codes of the ids, each of length 1."""
+        length, dtype = self.context_length, self.readout.dtype
+        if not self.frequencies:
+            return jnp.eye(length, dtype=dtype)
+        turns = jnp.arange(length)[:, None] * jnp.asarray(self.frequencies)[None] % length
+        angle = 2 * jnp.pi * turns.astype(dtype) / length
+        return jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1) / math.sqrt(len(self.frequencies))
 
     def activations(self, bits: Bits, step: Step) -> ChainActivations:
         """All intermediates of one step, for the bits and the chain so far; what comes later is not looked at."""
@@ -61,7 +75,7 @@ class ChainTransformer(eqx.Module):
                 f"ChainTransformer got bits of shape {bits.shape}: it has 2T = {2 * length} positions, the bits and "
                 "the chain. Fill the part that is not written yet with zeros."
             )
-        where = jnp.tile(jnp.eye(length, dtype=self.readout.dtype), (2, 1))
+        where = jnp.tile(self.codes(), (2, 1))
         tokens = jnp.concatenate([where, bits.astype(where.dtype)[:, None]], axis=1)
         place = jnp.arange(2 * length)
         seen = jnp.broadcast_to(place <= length + step, (2 * length, 2 * length))

@@ -1,12 +1,15 @@
 r"""The small network whose attention can be read: one attention to a scalar, one curve, one sum over the positions.
 
 Source: lintilhac2026, Section 2.4 (mechanistic interpretability).
-Departures: the source's initialisation and scaling are not in the text we have: scores start as N(0, 1) without a
-factor in front, the value looks at the bit (weight 1), the curve is a ReLU perceptron of 32 units with N(0, 1) inputs.
+Departures: the source counts "just over 1000 parameters", which two factors of the scores make (1,021 at T = 20); with
+one score matrix there are 580, a variant that the source does not have. Initialisation and scaling are not in the text
+we have: entries of the score matrix start with variance 1 (`scale` changes their standard deviation) without a factor
+in front, the value looks at the bit (weight 1), the curve is a ReLU perceptron of 32 units with N(0, 1) inputs.
 Guarantee: exact up to rounding. Its fast form for batches is in `scalar_attention_fast`.
 
-A token is [one-hot position; bit], so with d = T + 1 the scores are $x_i^\top Ax_j$. Position i has
-$a_i=\sum_jp_{ij}v^\top x_j$ with $p_i=\mathrm{softmax}_j(x_i^\top Ax_j)$, and the output is $\sum_iw_ig(a_i)+w_0$.
+A token is [one-hot position; bit], so with d = T + 1 the scores are $x_i^\top Sx_j$, where $S=AK$ has two factors or is
+a matrix of weights. Position i has $a_i=\sum_jp_{ij}v^\top x_j$ with $p_i=\mathrm{softmax}_j(x_i^\top Sx_j)$, and the
+output is $\sum_iw_ig(a_i)+w_0$.
 """
 
 import math
@@ -24,7 +27,7 @@ from genscope.refusal import Refusal
 Bits = Num[Array, "..."] | Bool[Array, "..."]
 
 
-class Activations(NamedTuple):
+class ScalarActivations(NamedTuple):
     """What one example makes of the network."""
 
     attention: Float[Array, "T T"]  # queries in rows
@@ -34,12 +37,13 @@ class Activations(NamedTuple):
 
 
 class ScalarAttention(eqx.Module):
-    """One attention with a full score matrix over T bits; T = 20 has 580 parameters.
+    """One attention over T bits; T = 20 has 580 parameters, 1,021 with `factored` scores.
 
-    With `positional`, scores see positions only: the row and the column of the bit in `score` are left out.
+    With `positional`, scores see positions only: the row and the column of the bit in the score matrix are left out.
     """
 
     score: Float[Array, "d d"]
+    key: Float[Array, "d d"] | None
     value: Float[Array, " d"]
     w_up: Float[Array, " hidden"]
     b_up: Float[Array, " hidden"]
@@ -49,14 +53,31 @@ class ScalarAttention(eqx.Module):
     b_read: Float[Array, ""]
     positional: bool = eqx.field(static=True)
 
-    def __init__(self, context_length: int, *, hidden: int = 32, positional: bool = False, key: Key[Array, ""]):
+    def __init__(
+        self,
+        context_length: int,
+        *,
+        hidden: int = 32,
+        positional: bool = False,
+        factored: bool = False,
+        scale: float = 1.0,
+        key: Key[Array, ""],
+    ):
         if min(context_length, hidden) < 1:
             raise Refusal(
                 f"ScalarAttention got {context_length=}, {hidden=}: it reads at least one bit, and the curve has at "
                 "least one unit. Give 1 or more."
             )
+        if not 0 < scale < math.inf:
+            raise Refusal(
+                f"ScalarAttention got {scale=}: the standard deviation of the initial scores is positive and finite. "
+                "Give such a number; 1 is the usual one."
+            )
         dim = context_length + 1
-        self.score = jr.normal(stream(key, "score"), (dim * dim,)).reshape(dim, dim)
+        # An entry of the product of two such matrices has variance dim (scale / sqrt(dim))^2 = scale^2.
+        spread = math.sqrt(scale) / dim**0.25 if factored else scale
+        self.score = spread * jr.normal(stream(key, "score"), (dim * dim,)).reshape(dim, dim)
+        self.key = spread * jr.normal(stream(key, "key"), (dim * dim,)).reshape(dim, dim) if factored else None
         noise = 0.1 * jr.normal(stream(key, "value"), (dim,))
         self.value = noise.at[-1].add(1.0)
         self.w_up = jr.normal(stream(key, "up"), (hidden,))
@@ -72,14 +93,14 @@ class ScalarAttention(eqx.Module):
         hidden = jax.nn.relu(jnp.multiply.outer(mixture, self.w_up) + self.b_up.reshape((1,) * mixture.ndim + (-1,)))
         return hidden @ self.w_down + self.b_down
 
-    def activations(self, x: Bits) -> Activations:
+    def activations(self, x: Bits) -> ScalarActivations:
         """The plain form: every score."""
         bits = self.checked(x, (self.w_read.size,))
         tokens = jnp.concatenate([jnp.eye(len(bits), dtype=bits.dtype), bits[:, None]], axis=1)
         attention = jax.nn.softmax(tokens @ self.effective_score() @ tokens.T, axis=1)
         mixture = attention @ (tokens @ self.value)
         curve = self.curve(mixture)
-        return Activations(attention, mixture, curve, curve @ self.w_read + self.b_read)
+        return ScalarActivations(attention, mixture, curve, curve @ self.w_read + self.b_read)
 
     def __call__(self, x: Bits) -> Float[Array, ""]:
         """Output for one example."""
@@ -92,10 +113,9 @@ class ScalarAttention(eqx.Module):
         return outputs(self, x)
 
     def effective_score(self) -> Float[Array, "d d"]:
-        """The score matrix; with `positional`, without the row and the column of the bit."""
-        if not self.positional:
-            return self.score
-        return self.score.at[-1].set(0.0).at[:, -1].set(0.0)
+        """The score matrix S; with `positional`, without the row and the column of the bit."""
+        score = self.score if self.key is None else self.score @ self.key
+        return score.at[-1].set(0.0).at[:, -1].set(0.0) if self.positional else score
 
     def checked(self, x: Array, shape: tuple[int, ...]) -> Array:
         """Bits of that shape as numbers, or a refusal."""

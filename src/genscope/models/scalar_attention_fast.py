@@ -1,6 +1,6 @@
 r"""The exact shortcut of the small network: a batch, or all inputs, by one product.
 
-Given bit i, $e^{x_i^\top Ax_j}$ has two values, by bit j: all numerators and denominators are one product.
+Given bit i, $e^{x_i^\top Sx_j}$ has two values, by bit j: all numerators and denominators are one product.
 
 Guarantee: exact; `outputs` (with its gradient) and `truth_table` equal `jax.vmap(model)` up to rounding, while what a
 bit adds to a score stays within 80.

@@ -2,6 +2,8 @@
 
 from genscope.probe.agreement import Agreement as Agreement
 from genscope.probe.agreement import agree as agree
+from genscope.probe.answer import Answer as Answer
+from genscope.probe.answer import Finding as Finding
 from genscope.probe.degree import degree_at_most as degree_at_most
 from genscope.probe.degree import degree_within as degree_within
 from genscope.probe.degree import find_degree as find_degree
@@ -17,5 +19,3 @@ from genscope.probe.report import Findings as Findings
 from genscope.probe.report import probe as probe
 from genscope.probe.sparsity import find_sparsity as find_sparsity
 from genscope.probe.sparsity import sparsity_at_most as sparsity_at_most
-from genscope.probe.verdict import Finding as Finding
-from genscope.probe.verdict import Verdict as Verdict

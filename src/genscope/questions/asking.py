@@ -4,6 +4,7 @@ Guarantee: exact; the same question asked twice computes nothing, and a run that
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,12 +89,14 @@ def learn(
     store: str | Store = DEFAULT_STORE,
     workers: int | None = None,
     progress: Callable[[Progress], None] | None = None,
+    accept_changes: bool = False,
 ) -> Answer:
     """The samples that networks need to learn a function, and what theory says.
 
     `function` is an expression, or `my_file.py:task`; a network is a name, `my_file.py:build`, or a function
     `build(key, context_length)` that returns an Equinox module. Trials are computed in this process, or by so many
-    `workers`, which need networks in files; results go to the store, and what is there is not computed again.
+    `workers`, which need networks in files; results go to the store, and what is there is not computed again. Where stored
+    trials were computed by code that has changed since, nothing is added to them unless `accept_changes`.
     """
     settings = {
         **{"noise": noise, "bias": bias, "accuracy": accuracy, "success": success, "restarts": restarts},
@@ -106,11 +109,9 @@ def learn(
             f"learn got {workers=} and the function {typed[0]}: other processes find networks in files. Give it as "
             "'my_file.py:build', or leave the workers out."
         )
-    if isinstance(store, Store):
-        run(asked.study, asked.selection, store=store, workers=workers, progress=progress)
-        return asked.collect(store)
-    with Store(store) as opened:
-        run(asked.study, asked.selection, store=opened, workers=workers, progress=progress)
+    with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
+        options = {"workers": workers, "progress": progress, "accept_changes": accept_changes}
+        run(asked.study, asked.selection, store=opened, **options)
         return asked.collect(opened)
 
 

@@ -21,7 +21,7 @@ _TEMPLATES = environment("genscope.report")
 
 
 @dataclass(frozen=True)
-class Group:
+class PaperGroup:
     """A paper, what it claims, the studies that look at it, and its errata by anchor."""
 
     anchor: str
@@ -70,8 +70,7 @@ def _study(store: Store, manifest: Mapping[str, Any], budget: str | None, anchor
     selections = store.selections(manifest["name"])
     selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
     others = [each for each in selections if each.id != selection.id]
-    found = store.provenances(manifest["name"])
-    return show(manifest, selection, reading, others=others, provenances=found, anchor=anchor)
+    return show(manifest, selection, reading, others=others, anchor=anchor)
 
 
 def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -79,10 +78,10 @@ def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Map
     return sorted(manifests.items(), key=lambda item: (words.natural(item[1]["source"]), item[0]))
 
 
-def _papers(studies: Sequence[ShownStudy], claims: Sequence[Verdict]) -> list[Group]:
+def _papers(studies: Sequence[ShownStudy], claims: Sequence[Verdict]) -> list[PaperGroup]:
     """Claims and studies under the paper that their source begins with; those of no known paper at the end."""
     groups = [
-        Group(
+        PaperGroup(
             anchor=f"paper-{key}",
             title=paper.title,
             claims=[claim for claim in claims if claim.paper == key],
@@ -94,5 +93,5 @@ def _papers(studies: Sequence[ShownStudy], claims: Sequence[Verdict]) -> list[Gr
     ]
     other_claims = [claim for claim in claims if claim.paper not in PAPERS]
     other_studies = [study for study in studies if study.paper not in PAPERS]
-    groups.append(Group("paper-none", "Other studies", other_claims, other_studies))
+    groups.append(PaperGroup("paper-none", "Other studies", other_claims, other_studies))
     return [group for group in groups if group.claims or group.studies]

@@ -17,7 +17,7 @@ from genscope.report.heatmap import heatmap
 
 
 @dataclass(frozen=True)
-class Table:
+class WordTable:
     """Cells in words; the first of a row is its header."""
 
     caption: str
@@ -31,8 +31,8 @@ class Section:
 
     svg: str | None = None
     notes: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    data: Table | None = None
+    tables: Sequence[WordTable] = ()
+    data: WordTable | None = None
 
 
 def section(figure: Figure, reading: Reading, name: str) -> Section:
@@ -65,7 +65,7 @@ def _line(figure: Line, series: Sequence[Series], name: str, label: str) -> Sect
     ]
     if not any(row[-1] for row in rows):
         header, rows = header[:-1], [row[:-1] for row in rows]
-    numbers = Table(charts.reduced_label(figure).capitalize(), header, rows)
+    numbers = WordTable(charts.reduced_label(figure).capitalize(), header, rows)
     notes = [
         f"{each.name}: {each.fits.verdict}" if each.name else each.fits.verdict
         for each in series
@@ -114,7 +114,7 @@ def _off_axis(figure: Line | Scatter, series: Sequence[Series]) -> list[str]:
     return [*([reach] if low else []), *([absent] if left else [])]
 
 
-def _laws(by: str, series: Sequence[Series]) -> list[Table]:
+def _laws(by: str, series: Sequence[Series]) -> list[WordTable]:
     """The fitted laws with their numbers, and how far each is behind the best."""
     header = [*([by] if by else []), "law", "a", "b", "log-likelihood", "behind", "p of the misfit"]
     rows = []
@@ -127,7 +127,7 @@ def _laws(by: str, series: Sequence[Series]) -> list[Table]:
             behind = fit.lead(str(fit.best), law.name)
             last = [words.number(value) for value in (law.log_likelihood, behind, law.p_value)]
             rows.append([*([each.name] if by else []), f"{law.name}: {law.formula}", *numbers, *last])
-    return [Table("Scaling laws fitted to the thresholds", header, rows)] if rows else []
+    return [WordTable("Scaling laws fitted to the thresholds", header, rows)] if rows else []
 
 
 def _success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> Section | None:
@@ -153,7 +153,9 @@ def _success(figure: Success, rates: Sequence[Rates], name: str, label: str) -> 
         for size, won, n, share in zip(each.sizes, each.successes, each.trials, each.shares, strict=True)
     ]
     notes = _left_out(sum(each.missing for each in rates))
-    return Section(charts.success(figure, rates, name, label), notes, data=Table("Share of successes", header, rows))
+    return Section(
+        charts.success(figure, rates, name, label), notes, data=WordTable("Share of successes", header, rows)
+    )
 
 
 def _curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) -> Section | None:
@@ -189,7 +191,9 @@ def _curves(figure: Curves, bundles: Sequence[Bundle], name: str, label: str) ->
         else []
     )
     notes += _left_out(sum(each.missing for each in bundles))
-    return Section(charts.curves(figure, bundles, name, label), notes, data=Table("Where the curves end", header, rows))
+    return Section(
+        charts.curves(figure, bundles, name, label), notes, data=WordTable("Where the curves end", header, rows)
+    )
 
 
 def _heatmap(figure: Heatmap, frame: pl.DataFrame, name: str, label: str) -> Section | None:
@@ -205,7 +209,7 @@ def _heatmap(figure: Heatmap, frame: pl.DataFrame, name: str, label: str) -> Sec
         outside = np.delete(matrix, list(marked), axis=1)
         numbers = [*inside.mean(axis=0), inside.sum(axis=1).mean(), outside.mean() if outside.size else np.nan]
         rows.append([panel.label, *(words.number(float(value)) for value in numbers)])
-    data = Table("Marked columns", header, rows) if marked else None
+    data = WordTable("Marked columns", header, rows) if marked else None
     return Section(heatmap(figure, matrices, marked, name, label), notes, data=data)
 
 

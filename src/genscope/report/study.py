@@ -14,7 +14,7 @@ from genscope.lab import Figure, Reading, Search, Selection
 from genscope.lab.results.raised import own_line
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
-from genscope.report.sections import Table, section
+from genscope.report.sections import WordTable, section
 
 _AGAIN = "sqlite:///again.db"
 _SHOWN = 12  # distinct values or errors listed before the rest is only counted
@@ -30,8 +30,8 @@ class ShownFigure:
     source: str
     svg: Markup | None
     notes: Sequence[str]
-    tables: Sequence[Table]
-    data: Table | None
+    tables: Sequence[WordTable]
+    data: WordTable | None
     selection: str
     command: str
 
@@ -54,7 +54,7 @@ class ShownStudy:
     selection: str
     others: Sequence[str]
     figures: Sequence[ShownFigure]
-    failures: Table | None
+    failures: WordTable | None
     facts: Sequence[tuple[str, str]]
 
     @property
@@ -69,13 +69,12 @@ def show(
     reading: Reading,
     *,
     others: Sequence[Selection],
-    provenances: Mapping[str, Mapping[str, Any]],
     anchor: str,
 ) -> ShownStudy:
-    """A study from its manifest, what is read of a selection, and where that comes from."""
+    """A study from its manifest and what is read of a selection."""
     about = [" ".join(part.split()) for part in manifest.get("trial", "").split("\n\n")]
     used = {*reading.frame["provenance"]}
-    origins = [facts for name, facts in provenances.items() if name in used]
+    origins = [facts for name, facts in reading.origins.items() if name in used]
     return ShownStudy(
         anchor=anchor,
         name=manifest["name"],
@@ -103,7 +102,16 @@ def _figure(facts: Mapping[str, Any], selection: Selection, reading: Reading, an
     made = section(figure, reading, anchor)
     svg = None if made.svg is None else Markup(made.svg)
     return ShownFigure(
-        *(anchor, figure.title, figure.caption, figure.source, svg, made.notes, made.tables, made.data),
+        *(
+            anchor,
+            figure.title,
+            figure.caption,
+            figure.source,
+            svg,
+            [*made.notes, *reading.remarks],
+            made.tables,
+            made.data,
+        ),
         selection=selection.title,
         command=_repeat(selection),
     )
@@ -115,7 +123,7 @@ def _repeat(selection: Selection) -> str:
     return f"{selection.command} {again}" if selection.command else ""
 
 
-def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataFrame) -> Table | None:
+def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataFrame) -> WordTable | None:
     """The exceptions that trials raised, how often, and the command that meets the first of each again."""
     failed = frame.filter(pl.col("status") == "failed")
     if failed.is_empty():
@@ -127,7 +135,7 @@ def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataF
         again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
         rows.append([own_line(str(error)), str(group.height), again])
     left = [[f"{len(rows) - _SHOWN} other errors", "", ""]] if len(rows) > _SHOWN else []
-    return Table("Trials that raised an exception", ["error", "trials", "again"], rows[:_SHOWN] + left)
+    return WordTable("Trials that raised an exception", ["error", "trials", "again"], rows[:_SHOWN] + left)
 
 
 def _effort(manifest: Mapping[str, Any], selection: Selection, reading: Reading) -> Iterator[tuple[str, str]]:
@@ -184,11 +192,11 @@ def _not_finite(frame: pl.DataFrame) -> int:
 
 def _origin(provenances: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """Where the trials were computed; several values where they came from several places."""
-    for name in ("genscope", "study", "libraries", "device", "machine", "python"):
+    for name in _ORIGINS:
         found = [facts[name] for facts in provenances if facts.get(name)]
-        told = sorted({_commit(value) if name in ("genscope", "study") else words.value(value) for value in found})
+        told = sorted({_TOLD.get(name, words.value)(value) for value in found})
         if told:
-            yield {"genscope": "commit", "study": "study's file"}.get(name, name), "; ".join(told)
+            yield _ORIGINS[name], "; ".join(told)
 
 
 def _commit(facts: Mapping[str, Any]) -> str:
@@ -196,3 +204,21 @@ def _commit(facts: Mapping[str, Any]) -> str:
         inside = facts.get("commit")
         return f"{facts['file']}, {_commit(inside) if inside else 'not under version control'}"
     return f"{facts['commit'][:12]}{' with uncommitted changes' if facts.get('dirty') else ''}"
+
+
+_ORIGINS = {
+    "genscope": "commit",
+    "study": "study's file",
+    "sources": "digest of the code",
+    "libraries": "libraries",
+    "device": "device",
+    "machine": "machine",
+    "instructions": "instructions",
+    "threads": "threads",
+    "python": "python",
+}
+_TOLD = {
+    "genscope": _commit,
+    "study": _commit,
+    "sources": lambda facts: f"{facts['digest']} of {len(facts['parts'])} parts",
+}

@@ -22,7 +22,7 @@ from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
-from genscope.train import Fit, Floor, Optimizer, Progress, Risk, Validation, Whole, adam, cross_entropy, fit
+from genscope.train import Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, cross_entropy, fit
 from genscope.train.padding import example_weights, padded_size
 
 
@@ -64,7 +64,7 @@ def initial_model(key: Key[Array, ""], context_length: int, initialisation: Init
     return BitClassifier(context_length, initialisation=initialisation, key=key)
 
 
-class Run(NamedTuple):
+class BitRun(NamedTuple):
     """A training run and the data it saw."""
 
     fit: Fit[BitClassifier]
@@ -101,10 +101,10 @@ def train(
     preset: str,
     init_key: Key[Array, ""],
     data_key: Key[Array, ""],
-    stop: Callable[[Progress, UniqueDraw, Validation], bool],
+    stop: Callable[[TrainingState, UniqueDraw, Validation], bool],
     floor: float = FLOOR,
     shuffle_labels: bool = False,
-) -> Run:
+) -> BitRun:
     """Draw a training set that identifies the support and fit the classifier to it, full batch.
 
     `stop(progress, training set, validation)` is asked every ten steps; a training loss below `floor` ends the run.
@@ -123,7 +123,7 @@ def train(
         until=(chosen.steps, lambda progress: stop(progress, drawn, validation), Floor(floor)),
         optimizer=chosen.optimizer,
     )
-    return Run(fitted, drawn, validation)
+    return BitRun(fitted, drawn, validation)
 
 
 _indicators = jax.jit(indicators)
@@ -136,7 +136,7 @@ def _score_range(model: BitClassifier) -> Array:
     return jnp.max(top - floor)
 
 
-def summary(run: Run, *, success: bool, perfect: bool = False) -> dict[str, Any]:
+def summary(run: BitRun, *, success: bool, perfect: bool = False) -> dict[str, Any]:
     """What every record of these studies says about its run.
 
     `validation_accuracy` is that of the last model on all held-out examples; `perfect` says that it was found to be 1

@@ -87,7 +87,7 @@ def descend(
     return Descent(found.model, len(losses), found.reached and not diverged, diverged, error, curve)
 
 
-class Run(NamedTuple):
+class WalshRun(NamedTuple):
     """A training run with what it started from."""
 
     task: WalshSum
@@ -112,7 +112,7 @@ def train(
     scale: float = 1.0,
     weight_decay: float = DECAY,
     noise: float = 0.0,
-) -> Run:
+) -> WalshRun:
     """Draw function, sample and network, and train until the training error is below `CONVERGED`, or out of steps."""
     if sample_size < BATCH or steps < sample_size // BATCH:
         raise Refusal(
@@ -125,7 +125,7 @@ def train(
     start = initial_model(stream(key, "init"), context_length, scale)
     epochs = steps // (sample_size // BATCH)
     order = stream(key, "order")
-    return Run(
+    return WalshRun(
         task, sample, start, descend(start, sample, key=order, epochs=epochs, weight_decay=weight_decay, noise=noise)
     )
 
@@ -147,7 +147,7 @@ def _labelled(task: WalshSum, x: Array) -> Batch:
     return Batch(x, jax.vmap(task.target)(x))
 
 
-def held_out_error(run: Run, key: Key[Array, ""]) -> Estimate:
+def held_out_error(run: WalshRun, key: Key[Array, ""]) -> Estimate:
     """Mean squared error over all strings, exact where there are no more than `TEST`, or over so many fresh ones."""
     length = run.task.context_length
     if 2**length <= TEST:

@@ -22,7 +22,7 @@ from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.studies._walsh_training import descend
 from genscope.tasks import Batch, WalshSum
-from genscope.train import Draws, PacBayes, Posterior, adam, cosine, fit, squared
+from genscope.train import Draws, GaussianPosterior, PacBayes, adam, cosine, fit, squared
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "small": {"embedding": 8, "hidden": 32},
@@ -55,13 +55,13 @@ def trial(
     if learner == "split":
         prior, rest = first.model, Batch(sample.x[FIRST:], sample.y[FIRST:])
     found = fit(
-        Posterior.around(first.model, START, by_weight=True),
+        GaussianPosterior.around(first.model, START, by_weight=True),
         Draws(rest, stream(key, "noise"), 256),
         PacBayes(squared, prior=prior, sample_size=len(rest.x), clip=CLIP, predict=BitTransformer.outputs),
         until=steps,
-        optimizer=adam(Posterior(1e-3, 1e-2), schedule=cosine(steps)),
+        optimizer=adam(GaussianPosterior(1e-3, 1e-2), schedule=cosine(steps)),
         every=steps,
-        trainable=Posterior(learner != "plain" and eqx.is_inexact_array, True),
+        trainable=GaussianPosterior(learner != "plain" and eqx.is_inexact_array, True),
     )
     posterior = found.model
     facts = {

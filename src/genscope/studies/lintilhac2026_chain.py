@@ -26,7 +26,7 @@ from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks.parity_chain import ParityChain, prompts
-from genscope.train import AbstractObjective, AbstractSource, Progress, adamw, fit
+from genscope.train import AbstractObjective, AbstractSource, TrainingState, adamw, fit
 
 SIZES = tuple(round(16 * 2 ** (rung / 2)) for rung in range(19))  # 16 to 8192
 START = {"one-pass": 256, "chain": 64}
@@ -37,7 +37,7 @@ EVERY, STEPS = 50, 6000
 LOOK, FITTED = 0.5, 1e-3  # training losses (guessing has 1) below which a run is tested, and at which it ends
 
 
-class Rows(NamedTuple):
+class ChainRows(NamedTuple):
     """Examples as the network takes them: bits, the position that is read (None: the last), labels of ±1."""
 
     bits: Bool[Array, "size positions"]
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
     sign: Float[Array, " size"]
 
 
-class Run(NamedTuple):
+class ChainRun(NamedTuple):
     """One training run: whether it succeeded, after how many steps, and how often it was right at its last test."""
 
     success: bool
@@ -64,12 +64,12 @@ def new_model(method: str, context_length: int, *, key: Key[Array, ""]) -> BitTr
     return BitTransformer(2 * context_length, position_ids=ids, key=key)
 
 
-def rows(method: str, x: Bool[Array, "size T"], y: Float[Array, "size T"], step: Int[Array, " size"]) -> Rows:
+def rows(method: str, x: Bool[Array, "size T"], y: Float[Array, "size T"], step: Int[Array, " size"]) -> ChainRows:
     """Strings and their running parities as examples; a chain is asked for one step of each."""
     if method == "one-pass":
-        return Rows(x, None, 2 * y[:, -1] - 1)
+        return ChainRows(x, None, 2 * y[:, -1] - 1)
     label = jnp.take_along_axis(y, step[:, None], axis=1)[:, 0]
-    return Rows(prompts(x, y), x.shape[1] + step, 2 * label - 1)
+    return ChainRows(prompts(x, y), x.shape[1] + step, 2 * label - 1)
 
 
 class Squared(AbstractObjective):
@@ -113,7 +113,7 @@ def right(model: Any, method: str, x: Bool[Array, "size T"], y: Float[Array, "si
 
 def train(
     key: Key[Array, ""], task: ParityChain, method: str, sample_size: int, *, shuffle_labels: bool = False
-) -> Run:
+) -> ChainRun:
     """Train on one sample; `shuffle_labels` plants a fault: running parities of other strings."""
     x, y = _drawn(task, stream(key, "data"), SIZES[-1])
     test_x, test_y = _drawn(task, stream(key, "test"), TEST)
@@ -121,7 +121,7 @@ def train(
         y = y[::-1]
     accuracy, unseen, success = 0.0, None, False
 
-    def ended(progress: Progress) -> bool:
+    def ended(progress: TrainingState) -> bool:
         nonlocal accuracy, unseen, success
         loss = float(np.mean(progress.losses[-10:]))
         if loss < LOOK:
@@ -140,8 +140,8 @@ def train(
         every=EVERY,
     )
     if run.diverged:
-        return Run(False, run.steps, 0.0, None, True)
-    return Run(success, run.steps, accuracy, unseen, False)
+        return ChainRun(False, run.steps, 0.0, None, True)
+    return ChainRun(success, run.steps, accuracy, unseen, False)
 
 
 @eqx.filter_jit
@@ -180,7 +180,7 @@ def trial(key: Key[Array, ""], *, method: str, target: str, context_length: int)
     """Search the least sample from which a run learns; all its runs share strings and initialisation."""
     size = context_length if target == "all" else context_length // 2
     task = ParityChain.draw(stream(key, "task"), context_length=context_length, support_size=size)
-    runs: dict[int, Run] = {}
+    runs: dict[int, ChainRun] = {}
 
     def works(rung: int) -> bool:
         runs[rung] = train(key, task, method, SIZES[rung])

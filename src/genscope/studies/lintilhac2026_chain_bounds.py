@@ -2,7 +2,8 @@
 
 Source: lintilhac2026, Theorems 7, 8 and 16.
 Departures: both readings of the comparison (`bounds.parity_chain`); rescaled weights of both functions beside the
-paper's. The confidence is inverted at one width and sample size for all T, as in the paper, chosen so large that it is
+paper's; a chain with short codes of its positions ("coded-chain", `constructions.cyclic_code`) beside one-hot ones. The
+confidence is inverted at one width and sample size for all T, as in the paper, chosen so large that it is
 a probability over the whole range.
 Guarantee: exact arithmetic, up to rounding; nothing is random. The bounds themselves are no certificates.
 """
@@ -13,26 +14,38 @@ from typing import Any, Literal
 from jaxtyping import Array, Key
 
 from genscope.bounds import Bound
-from genscope.bounds.parity_chain import Method, Weights, blocks, parity_chain
-from genscope.lab import Line, Mean, Study, grid, within
+from genscope.bounds.parity_chain import Codes, Method, Weights, blocks, parity_chain
+from genscope.constructions.cyclic_code import LONGEST, cyclic_code, usual_dim
+from genscope.lab import Study, grid
+from genscope.lab.plans.figure import Line, Mean
+from genscope.lab.plans.study import within
 from genscope.refusal import Refusal
 
 SAMPLES = 10**12
 DELTA_SAMPLES, DELTA_WIDTH = 10**24, 1e-6
 LENGTHS = [2**power for power in range(3, 11)]
-METHODS, WEIGHTS = ("one-pass", "chain"), ("paper", "tuned")
+METHODS, WEIGHTS = ("one-pass", "chain", "coded-chain"), ("paper", "tuned")
 
 
-def trial(key: Key[Array, ""], *, method: Method, weights: Weights, context_length: int) -> dict[str, Any]:
+def trial(key: Key[Array, ""], *, method: str, weights: Weights, context_length: int) -> dict[str, Any]:
     """Both readings at T, and their local exponents between T and 2T."""
     del key  # nothing is random
+    way: Method = "one-pass" if method == "one-pass" else "chain"
 
     def bound(length: int, reading: Literal["risk", "delta"], samples: int, sigma: float | None) -> Bound:
+        dim, coherence = _codes(method, length) or (None, 0.0)
         return parity_chain(
-            context_length=length, samples=samples, method=method, weights=weights, reading=reading, sigma=sigma
+            context_length=length,
+            samples=samples,
+            method=way,
+            weights=weights,
+            reading=reading,
+            sigma=sigma,
+            dim=dim,
+            coherence=coherence,
         )
 
-    built = blocks(method, context_length, weights=weights)
+    built = blocks(way, context_length, weights=weights, codes=_codes(method, context_length))
     lengths = (context_length, 2 * context_length)
     risks = [bound(length, "risk", SAMPLES, None) for length in lengths]
     logs = [bound(length, "delta", DELTA_SAMPLES, DELTA_WIDTH).value for length in lengths]
@@ -50,8 +63,18 @@ def trial(key: Key[Array, ""], *, method: Method, weights: Weights, context_leng
     }
 
 
+def _codes(method: str, length: int) -> Codes | None:
+    """Dimension and coherence of short codes; None for one-hot ones."""
+    if method != "coded-chain":
+        return None
+    code = cyclic_code(length, usual_dim(length))
+    return code.dim, code.coherence
+
+
 def _check(point) -> None:
     within(context_length=(2, 10**6))(point)
+    if point.get("method") == "coded-chain":
+        within(context_length=(3, LONGEST // 2))(point)
     for axis, known in (("method", METHODS), ("weights", WEIGHTS)):
         if axis in point and point[axis] not in known:
             raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
@@ -70,7 +93,7 @@ def _risk_figure(weights: str, about: str) -> Line:
         title=f"The bound for parity in one pass and by a chain of thought, {about}",
         caption=(
             "Chance of a wrong answer by the truncated bound at 10¹² samples and C = 0.1 (above 1 it says nothing), "
-            f"with {about}. Powers of T are straight lines."
+            f"with {about}. Powers of T are straight lines; the coded chain has short codes of its positions."
         ),
         source="lintilhac2026, Theorems 7 and 8",
         labels=_LABELS,
@@ -89,7 +112,7 @@ STUDY = Study(
     title="Parity in one pass and by a chain of thought: the bounds",
     source="lintilhac2026, Theorems 7 and 8",
     trial=trial,
-    trial_cost=0.1,
+    trial_cost=0.5,
     points=grid(weights=list(WEIGHTS), method=list(METHODS), context_length=LENGTHS),
     figures=(
         _risk_figure("paper", "the paper's weights"),
@@ -110,6 +133,6 @@ STUDY = Study(
             log_y=True,
         ),
     ),
-    revision=2,
+    revision=3,
     check=_check,
 )

@@ -27,7 +27,7 @@ from genscope.measure.sharpness import hessian_trace
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.refusal import Refusal
-from genscope.studies._walsh_training import DECAY, Run, check, held_out_error, train
+from genscope.studies._walsh_training import DECAY, WalshRun, check, held_out_error, train
 from genscope.tasks import Batch
 
 PARTS, STRINGS, PROBES = 16, 32, 4
@@ -87,7 +87,7 @@ def trial(
     }
 
 
-def _trace(run: Run, method: str, key: Key[Array, ""]) -> Estimate:
+def _trace(run: WalshRun, method: str, key: Key[Array, ""]) -> Estimate:
     """The mean over parts of the sample, with probes of their own."""
     found = []
     for part in range(PARTS):

@@ -33,7 +33,7 @@ from genscope.studies._token_training import (
 )
 from genscope.tasks.token_encoding import default_encoding_dim
 from genscope.tasks.token_regression import TokenRegression
-from genscope.train import AbstractSource, Progress, adamw, fit
+from genscope.train import AbstractSource, TrainingState, adamw, fit
 from genscope.train.sources import shuffled
 
 SAMPLES, RATE, DECAY = 50_000, 1e-3, 0.2
@@ -50,7 +50,7 @@ def trial(key: Key[Array, ""], *, context_length: int, protocol: str, steps: int
     seen: dict[str, list[float]] = {name: [] for name in ("curve_steps", "block_curve", "diagonal_curve", "loss_curve")}
     epoch: list[np.ndarray] = []
 
-    def look(progress: Progress) -> bool:
+    def look(progress: TrainingState) -> bool:
         share = block_share(_query_key(progress.model), dim=DIM, encoding_dim=encoding_dim)
         values = progress.steps, share.block, share.diagonal, progress.loss
         for name, value in zip(seen, values, strict=True):

@@ -17,7 +17,7 @@ from genscope.train.optimizers import adam as adam
 from genscope.train.optimizers import adamw as adamw
 from genscope.train.optimizers import cosine as cosine
 from genscope.train.optimizers import sgd as sgd
-from genscope.train.posterior import Posterior as Posterior
+from genscope.train.posterior import GaussianPosterior as GaussianPosterior
 from genscope.train.sources import AbstractSource as AbstractSource
 from genscope.train.sources import Draws as Draws
 from genscope.train.sources import Epochs as Epochs
@@ -26,5 +26,5 @@ from genscope.train.sources import Whole as Whole
 from genscope.train.stops import Below as Below
 from genscope.train.stops import Check as Check
 from genscope.train.stops import Floor as Floor
-from genscope.train.stops import Progress as Progress
+from genscope.train.stops import TrainingState as TrainingState
 from genscope.train.validation import Validation as Validation

@@ -22,7 +22,7 @@ from genscope.train._program import program, split
 from genscope.train.objective import AbstractObjective, as_objective
 from genscope.train.optimizers import Optimizer
 from genscope.train.sources import AbstractSource
-from genscope.train.stops import Below, Check, Progress, Rule, stopping
+from genscope.train.stops import Below, Check, Rule, TrainingState, stopping
 
 Model = TypeVar("Model")
 FEW = 2**15  # parameters: they and their averages fit the second cache
@@ -162,9 +162,9 @@ class _Run:
         arguments = trained, state, self.arrays, window, self.optimizer.factors(first, count)
         return count, partial(steps, *arguments, static=self.static, count=count)
 
-    def progress(self, taken: int, trained: PyTree, values: Any, memory: dict[Any, Any]) -> Progress:
+    def progress(self, taken: int, trained: PyTree, values: Any, memory: dict[Any, Any]) -> TrainingState:
         """What rules are asked about."""
-        return Progress(taken, trained, self.fixed, values, self.source, self.objective, self.brief, memory)
+        return TrainingState(taken, trained, self.fixed, values, self.source, self.objective, self.brief, memory)
 
 
 def _begin(trained, arrays, *, static) -> Any:

@@ -25,7 +25,7 @@ from genscope.refusal import Refusal
 from genscope.tasks import Batch
 from genscope.train.loss import Loss, squared, weighted_mean
 from genscope.train.optimizers import number
-from genscope.train.posterior import Posterior, drawn, least_divergence
+from genscope.train.posterior import GaussianPosterior, drawn, least_divergence
 
 Predict = Callable[[Any, Array], Array]  # of a model and a batch of inputs
 Value = tuple[Float[Array, ""], dict[str, Float[Array, ""]]]  # what is descended, and what is recorded beside it
@@ -95,9 +95,9 @@ class WeightNoise(AbstractObjective):
 class PacBayes(AbstractObjective):
     r"""The relaxed bound $\hat R+\sqrt{2B\hat R\psi}+2B\psi$, $\psi=\frac1n(\mathrm{KL}+\log\frac{2\sqrt n}\delta)$.
 
-    The model is a `Posterior`; a step draws its weights. Noise asks for flat minima, the divergence for weights near
-    the prior's means (a model, or None for zeros) and for deviations as large as the loss allows. What comes out may be
-    asked for a certificate.
+    The model is a `GaussianPosterior`; a step draws its weights. Noise asks for flat minima, the divergence for weights
+    near the prior's means (a model, or None for zeros) and for deviations as large as the loss allows. What comes out
+    may be asked for a certificate.
     """
 
     loss: Loss = eqx.field(default=squared)
@@ -118,7 +118,7 @@ class PacBayes(AbstractObjective):
         """Of the network with the mean weights."""
         return Risk(self.loss, self.predict).losses(model.mean, batch)
 
-    def __call__(self, model: Posterior, batch, key):
+    def __call__(self, model: GaussianPosterior, batch, key):
         """The bound, as one draw sees it."""
         mean, deviation = model.mean, model.deviation
         sampled = drawn(mean, deviation, stream(_given(key), "weights"))

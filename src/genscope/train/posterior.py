@@ -27,7 +27,7 @@ def parameters(model: PyTree) -> PyTree:
     return eqx.filter(model, eqx.is_inexact_array)
 
 
-class Posterior(eqx.Module):
+class GaussianPosterior(eqx.Module):
     """A Gaussian about a model: each of its arrays has an array of deviations, of its shape or one number for all.
 
     Their logarithms are what is trained, since these are free of limits.
@@ -42,10 +42,12 @@ class Posterior(eqx.Module):
         return jax.tree.map(jnp.exp, self.log_deviation)
 
     @classmethod
-    def around(cls, model: PyTree, deviation: float, *, by_weight: bool = False) -> "Posterior":
+    def around(cls, model: PyTree, deviation: float, *, by_weight: bool = False) -> "GaussianPosterior":
         """One deviation for all weights to start with."""
         if not deviation > 0:
-            raise Refusal(f"Posterior.around got {deviation=}: weights are drawn with a positive deviation. Give one.")
+            raise Refusal(
+                f"GaussianPosterior.around got {deviation=}: weights are drawn with a positive deviation. Give one."
+            )
         start = jax.tree.map(
             lambda leaf: jnp.full(leaf.shape if by_weight else (), deviation, leaf.dtype), parameters(model)
         )

@@ -29,7 +29,7 @@ and with four controls, 18 were refused (of 80,000 with one kind of predictor at
 COLLINEAR = 1e-4  # share of a control's square: if the others leave less of it, it is not taken in
 
 
-class Check(NamedTuple):
+class ScreenedMean(NamedTuple):
     """The verdict on one model."""
 
     passed: Bool[Array, ""]
@@ -46,7 +46,7 @@ def screened(
     threshold: Float[Array, ""],
     margin: Float[Array, ""],
     patience: float = 1.0,
-) -> Check:
+) -> ScreenedMean:
     """Check a model whose losses on the examples from `start` on, `chunk` of them, are `losses(start)`.
 
     A check that needs more than the share `patience` of the examples sees them all, so that its losses can be the next
@@ -80,7 +80,7 @@ def screened(
     seen, _, mean, _, kept = jax.lax.while_loop(
         undecided, look, (jnp.int32(0), jnp.bool_(False), nothing, moments, kept)
     )
-    return Check((seen == size) & (mean < 0), mean + threshold, seen, kept)
+    return ScreenedMean((seen == size) & (mean < 0), mean + threshold, seen, kept)
 
 
 def _estimate(

@@ -25,7 +25,7 @@ SEE_ALL = 1e30  # a margin that no excess overcomes
 PATIENCE = 0.5  # of the examples: a check that needs more sees all of them, and makes the next ones short
 
 
-class Progress(NamedTuple):
+class TrainingState(NamedTuple):
     """Where a run stands after some steps; what is not asked for is not fetched."""
 
     steps: int
@@ -69,7 +69,7 @@ class Check(NamedTuple):
         return self.passed
 
 
-Rule = Callable[[Progress], Any]  # whether to end the run; its `name`, if it has one, says so in the result
+Rule = Callable[[TrainingState], Any]  # whether to end the run; its `name`, if it has one, says so in the result
 
 
 class Floor(NamedTuple):
@@ -78,7 +78,7 @@ class Floor(NamedTuple):
     value: float
     name = "floor"
 
-    def __call__(self, progress: Progress) -> bool:
+    def __call__(self, progress: TrainingState) -> bool:
         """By the last loss."""
         return progress.loss < self.value
 
@@ -98,7 +98,7 @@ class Below(eqx.Module):
     exact: bool = False
     name: ClassVar[str] = "below"
 
-    def __call__(self, progress: Progress) -> Check:
+    def __call__(self, progress: TrainingState) -> Check:
         """A check, which knows of the last one in the same run."""
         if id(self) not in progress.memory:
             progress.memory[id(self)] = self.program(progress)
@@ -107,7 +107,7 @@ class Below(eqx.Module):
         progress.memory[id(self)] = check, earlier
         return Check(bool(passed), float(mean), int(seen))
 
-    def program(self, progress: Progress, lower: bool = False) -> tuple[Callable[..., Any], Any]:
+    def program(self, progress: TrainingState, lower: bool = False) -> tuple[Callable[..., Any], Any]:
         """What checks, or is lowered to be compiled, and the losses that no check has seen yet."""
         size = len(jax.tree.leaves(self.examples)[0])
         earlier = np.zeros(size, np.float32 if self.controls is None else self.controls.dtype)

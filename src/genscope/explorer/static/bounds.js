@@ -1,5 +1,5 @@
 // The room Bounds. The state is a list of bounds as texts ("lower context_length=300 support_size=3") and two axes.
-import { ask, debounce, draw, element, latest, number, say, state, Refusal } from "./room.js";
+import { ask, debounce, draw, element, latest, number, say, state, typeset, Refusal } from "./room.js";
 
 const $ = (id) => document.getElementById(id);
 const FIRST = "pac-bayes";
@@ -99,7 +99,7 @@ function promiseOf(facts, index) {
     element("p", { class: facts.vacuous ? "fails" : facts.explicit ? "holds" : "undecided" }, facts.trust),
     facts.terms.length > 1 ? element("table", {}, element("caption", {}, "Terms, whose sum is the bound"), element("tbody", {}, ...rows)) : null,
     facts.choices.length ? element("p", { class: "small" }, `Chosen: ${facts.choices.join(", ")}.`) : null,
-    element("details", {}, element("summary", {}, "The theorem in letters"), ...facts.about.map((text) => element("p", { class: "small" }, text))),
+    element("details", {}, element("summary", {}, "The theorem"), ...facts.about.map((pieces) => element("p", { class: "small" }, ...typeset(pieces)))),
     command);
 }
 

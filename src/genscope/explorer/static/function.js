@@ -10,7 +10,7 @@ const chosen = () => values.find((radio) => radio.checked).value;
 const update = latest(async (signal) => {
   const expression = field.text();
   state.write({ expression, values: chosen() === "bits" ? "" : chosen() });
-  find("build").href = address("/construction", { expression });
+  find("build").href = address("construction", { expression });
   find("found").classList.add("waiting");
   try {
     show(await ask("function", "analyse", { expression, values: chosen() }, signal));

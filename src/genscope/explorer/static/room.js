@@ -1,5 +1,8 @@
 // What every room needs: questions that can be given up, drawings in the page's colours, and a state in the address.
 
+// Private addresses begin anew with every start of the explorer; `notice.js` leads older links to this one.
+try { localStorage.home = location.pathname.replace(/[^/]*$/, ""); } catch { /* private windows may forbid it */ }
+
 /** A question that the server refused; `position` and `length` say where, if it knows. */
 export class Refusal extends Error {
   constructor(status, { message, position, length }) {
@@ -12,7 +15,7 @@ export class Refusal extends Error {
 export async function ask(room, question, data, signal) {
   let response;
   try {
-    response = await fetch(`/api/${room}/${question}`, {
+    response = await fetch(`api/${room}/${question}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(data),
@@ -25,7 +28,8 @@ export async function ask(room, question, data, signal) {
   const type = response.headers.get("content-type") ?? "";
   const found = type.startsWith("application/json") ? await response.json() : {
     message: response.status === 403
-      ? "The explorer was started anew and does not know this page. Open the address that genscope serve printed."
+      ? "The explorer does not know this page any more: it was started anew, or nothing was asked for two hours. " +
+        "Open the address that genscope serve printed."
       : `The explorer answered with status ${response.status}.`,
   };
   if (!response.ok) throw new Refusal(response.status, found);
@@ -34,7 +38,7 @@ export async function ask(room, question, data, signal) {
 
 /** The address of a file of a room. */
 export const fileAddress = (room, download, data) =>
-  `/files/${room}/${download}?ask=${encodeURIComponent(JSON.stringify(data))}`;
+  `files/${room}/${download}?ask=${encodeURIComponent(JSON.stringify(data))}`;
 
 /** Run only the newest call: a new one aborts the one before. `work(signal, ...)` is async. */
 export function latest(work) {
@@ -84,6 +88,10 @@ export function element(tag, attributes = {}, ...children) {
   made.append(...children.filter((child) => child != null));
   return made;
 }
+
+/** Texts and formulas in order; MathML comes from the server's own docstrings, and is parsed as XML. */
+export const typeset = (pieces) => pieces.map(({ text, math }) => math === undefined
+  ? text : document.importNode(new DOMParser().parseFromString(math, "application/xml").documentElement, true));
 
 /** The small question mark of a word in the glossary. */
 export const help = (name, word = name) =>

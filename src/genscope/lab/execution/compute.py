@@ -22,6 +22,7 @@ from jaxtyping import Array, Key
 
 from genscope.lab import values
 from genscope.lab.execution.provenance import provenance
+from genscope.lab.plans.sources import sources
 from genscope.lab.plans.study import Point, Scalar, Study, Trial, canonical
 from genscope.lab.storage.store import Record
 from genscope.random import derived, root, stream
@@ -86,7 +87,7 @@ class Computer:
         self._clock = clock
         self._stop = stop or threading.Event()
         self._axes = frozenset(study.axes())
-        self.provenance = provenance(_file(study.trial))
+        self.provenance = provenance(_file(study.trial), sources(study))
         self._programs: dict[str, Callable[..., Any]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()

@@ -2,8 +2,8 @@
 
 An order names a study and lists points and seeds; an answer lists what each trial measured. Both are JSON.
 
-Guarantee: exact; values come back as the trial returned them. A worker with another genscope, or another version of the
-study's file, refuses.
+Guarantee: exact; values come back as the trial returned them. A worker with another genscope, or with another text of
+what computes a trial, refuses.
 """
 
 import importlib.metadata
@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from genscope.lab import values
-from genscope.lab.execution.reference import digest, refer, resolve
+from genscope.lab.execution.reference import refer, resolve
+from genscope.lab.plans.sources import sources
 from genscope.lab.plans.study import Study, Trial
 from genscope.lab.storage.store import Record
 from genscope.refusal import Refusal
@@ -25,13 +26,12 @@ Answer = dict[str, Any]
 
 def heading(study: Study) -> Order:
     """What a worker needs to know of a study; every order of it begins so."""
-    reference = refer(study)
     return {
         "genscope": VERSION,
-        "study": reference,
+        "study": refer(study),
         "name": study.name,
         "revision": study.revision,
-        "digest": digest(reference),
+        "digest": _digest(study),
         "stacked": study.stacked,
         "lanes": study.batch,
     }
@@ -52,13 +52,18 @@ def named(order: Order) -> Study:
         )
     study = resolve(order["study"])
     meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
-    if (study.name, study.revision, study.stacked, study.batch, digest(order["study"])) != meant:
+    if (study.name, study.revision, study.stacked, study.batch, _digest(study)) != meant:
         raise Refusal(
-            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, and not the same file as "
+            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, and not the same code as "
             f"where {order['name']!r}, revision {order['revision']}, was started: results must not mix. Bring the same "
-            "file to every machine and leave it alone while the study runs, or start the study anew."
+            "files to every machine and leave them alone while the study runs, or start the study anew."
         )
     return study
+
+
+def _digest(study: Study) -> str | None:
+    found = sources(study)
+    return None if found is None else found.digest
 
 
 def trials(order: Order, study: Study) -> list[Trial]:

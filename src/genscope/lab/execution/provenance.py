@@ -1,4 +1,4 @@
-"""Where a number comes from: commit, library versions, device, machine type, threads, Python.
+"""Where a number comes from: the code, commit, library versions, device, processor, threads, Python.
 
 Guarantee: exact where stated; a fact that cannot be found out is None, never guessed.
 """
@@ -9,9 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_info
+
 from genscope.lab.execution.one_thread import threads
+from genscope.lab.plans.sources import Sources
 
 LIBRARIES = ("genscope", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
+# What decides the order of sums: programs are compiled, and kernels chosen, for the widest that a processor has.
+_VECTORS = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2")
 
 
 def commit(file: Path) -> dict[str, Any] | None:
@@ -28,8 +33,8 @@ def commit(file: Path) -> dict[str, Any] | None:
         return None
 
 
-def provenance(study_file: Path | None = None) -> dict[str, Any]:
-    """The facts of this process; a study kept outside genscope has a commit of its own."""
+def provenance(study_file: Path | None = None, sources: Sources | None = None) -> dict[str, Any]:
+    """The facts of this process and of what it computes; a study kept outside genscope has a commit of its own."""
     import jax
 
     package = Path(__file__).parents[2]
@@ -39,17 +44,28 @@ def provenance(study_file: Path | None = None) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in LIBRARIES},
         "device": f"{device.platform}: {device.device_kind}",
         "machine": processor(),
+        "instructions": instructions(),
         "threads": threads(),
         "python": platform.python_version(),
     }
     if study_file is not None and package not in study_file.resolve().parents:
         facts["study"] = {"file": study_file.name, "commit": commit(study_file.resolve())}
+    if sources is not None:
+        facts["sources"] = sources.facts()
     return facts
 
 
 def processor() -> str:
     """Machine type and processor model, such as `x86_64 AMD EPYC 7B13`."""
     return f"{platform.machine()} {_cpuinfo('model name') or platform.processor()}".strip()
+
+
+def instructions() -> str:
+    """Vector instructions that programs may use here, and the processors that BLAS takes this one for."""
+    flags = (_cpuinfo("flags") or _cpuinfo("Features") or "").split()
+    vectors = " ".join(name for name in _VECTORS if name in flags) or "unknown"
+    blas = sorted({str(library["architecture"]) for library in threadpool_info() if library.get("architecture")})
+    return f"{vectors}; BLAS for {', '.join(blas)}" if blas else vectors
 
 
 def processor_features() -> str:

@@ -3,11 +3,9 @@
 A reference is `package.module:variable`, or `path/file.py:variable` for a file that is in no package. The process that
 is given one needs the same package or file.
 
-Guarantee: exact; a reference leads to the very study that it was made from, and `digest` tells whether the other
-process has the same file.
+Guarantee: exact; a reference leads to the very study that it was made from.
 """
 
-import hashlib
 import importlib
 import importlib.util
 import sys
@@ -41,18 +39,6 @@ def resolve(reference: str) -> Study:
             "genscope.Study. Bring the same file here."
         )
     return study
-
-
-def digest(reference: str) -> str | None:
-    """SHA-256 of the file that a reference leads to; None where there is no such file."""
-    place = reference.rpartition(":")[0]
-    if not place.endswith(".py"):
-        spec = importlib.util.find_spec(place)
-        place = "" if spec is None else str(spec.origin)
-    try:
-        return hashlib.sha256(Path(place).read_bytes()).hexdigest()
-    except OSError:
-        return None
 
 
 def load(file: Path) -> ModuleType:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 
+from genscope.lab.execution.changes import check_changes
 from genscope.lab.execution.interruption import between_steps
 from genscope.lab.execution.pool import Pool, Submit
 from genscope.lab.execution.processes import Processes
@@ -86,12 +87,14 @@ def run(
     pool: Pool | None = None,
     progress: Follow | None = None,
     retry_failed: bool = False,
+    accept_changes: bool = False,
 ) -> Summary:
     """Run what is missing of a selection, `select(study)` if none is given; results go to the store, batch by batch.
 
     Trials are computed by this process, one at a time, by so many `workers`, or by a `pool` that several runs share.
     `progress` is called by the calling thread, after every batch and at least every `POLL_SECONDS`. An exception in a
     trial is stored with that trial; `retry_failed` first removes such trials of the selection, so that they run again.
+    Where stored trials were computed by code that has changed since, nothing is added unless `accept_changes`.
     Ctrl-C and SIGTERM give back the leases and come out as KeyboardInterrupt and SystemExit.
     """
     selection = selection or select(study)
@@ -101,7 +104,7 @@ def run(
             f"revision {selection.revision}: a selection is run with its study. Select from this study."
         )
     with _pool(workers, pool) as computing:
-        session = _Session(study, selection, store, computing, progress, retry_failed)
+        session = _Session(study, selection, store, computing, progress, retry_failed, accept_changes)
         [outcome] = _drive([session], store, computing)
     if isinstance(outcome, Failure):
         raise outcome.error
@@ -116,6 +119,7 @@ def run_all(
     workers: int | None = None,
     pool: Pool | None = None,
     progress: Follow | None = None,
+    accept_changes: bool = False,
 ) -> Iterator[Summary | Failure]:
     """Run what is missing of several studies at one budget, side by side on one pool; each comes out when it is over.
 
@@ -123,7 +127,8 @@ def run_all(
     """
     with _pool(workers, pool) as computing:
         sessions = [
-            _Session(study, select(study, budget), store, computing, progress, retry_failed=False) for study in studies
+            _Session(study, select(study, budget), store, computing, progress, False, accept_changes)
+            for study in studies
         ]
         yield from _drive(sessions, store, computing)
 
@@ -223,10 +228,12 @@ class _Session:
         pool: Pool,
         progress: Follow | None,
         retry_failed: bool,
+        accept_changes: bool,
     ):
         self.cost = cost(selection)
         self._study, self._selection = study, selection
-        self._store, self._pool, self._progress, self._retry_failed = store, pool, progress, retry_failed
+        self._store, self._pool, self._progress = store, pool, progress
+        self._retry_failed, self._accept_changes = retry_failed, accept_changes
         self._submit: Submit | None = None
         self._done: set[str] = set()
         self._ready: deque[_Task] = deque()
@@ -326,11 +333,11 @@ class _Session:
     def _begin(self) -> None:
         study, store, selection = self._study, self._store, self._selection
         submit = self._pool.open(study)
-        store.put_manifest(study.name, study.revision, manifest(study))
-        store.put_selection(selection)
         if self._retry_failed:
-            failed = store.failed(study.name, study.revision)
-            store.forget_failed([trial for trial in failed if selection.contains(trial)])
+            failed = [trial for trial in store.failed(study.name, study.revision) if selection.contains(trial)]
+            if failed and not self._accept_changes:
+                check_changes(store, study)
+            store.forget_failed(failed)
         self._done = store.done(study.name, study.revision)
         counts = {} if selection.search else store.stored_seeds(study.name, study.revision, selection.seeds)
         for chosen in selection.points:
@@ -338,6 +345,10 @@ class _Session:
             self._points.append(point)
             if not point.over:  # the trials of a million finished ones need not be listed
                 self._advance(point)
+        if self._ready and not self._accept_changes:
+            check_changes(store, study)
+        store.put_manifest(study.name, study.revision, manifest(study))
+        store.put_selection(selection)
         self._start, self._found = time.monotonic(), self._finished()
         self._submit = submit
 

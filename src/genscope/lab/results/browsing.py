@@ -17,7 +17,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from genscope.lab import values
-from genscope.lab.storage import database
+from genscope.lab.storage import database, schema
 from genscope.lab.storage.schema import LEASE, TRIAL
 from genscope.lab.storage.store import Store
 from genscope.refusal import Refusal
@@ -114,7 +114,8 @@ def trials(store: Store, study: str, axes: Sequence[str], revision: int) -> Tria
 def trial(store: Store, identity: str) -> dict[str, Any] | None:
     """One trial as a flat dictionary, with its study and revision."""
     with store.reading() as connection:
-        row = connection.execute(sa.select(TRIAL).where(TRIAL.c.id == identity)).mappings().first()
+        columns = schema.columns(TRIAL, version=schema.READABLE)
+        row = connection.execute(sa.select(*columns).where(TRIAL.c.id == identity)).mappings().first()
     return None if row is None else _flat(row) | {"study": row["study"], "revision": row["revision"]}
 
 

@@ -1,26 +1,17 @@
-"""What a reader of numbers should know of the trials behind them: those that raised, diverged or measured no number."""
+"""What a reader of a run's numbers should know of its trials: failures, mixtures, and values that are no numbers."""
 
 from collections.abc import Iterator
 
 import polars as pl
 
-from genscope.lab.results.raised import own_line
+from genscope.lab.results.reading import Reading
 
 
-def failed_trials(frame: pl.DataFrame) -> pl.DataFrame:
-    """The trials that raised an exception."""
-    return frame.filter(pl.col("status") == "failed")
-
-
-def cautions(frame: pl.DataFrame) -> Iterator[str]:
+def cautions(reading: Reading) -> Iterator[str]:
     """One sentence for each kind of trial to beware of."""
-    failed = failed_trials(frame)
-    if len(failed):
-        said = own_line(failed["error"][0] or "")
-        yield (
-            f"{len(failed)} of {len(frame)} trials raised an exception; the first says: {said} "
-            "(--retry failed runs them again)"
-        )
+    frame = reading.frame
+    for remark in reading.remarks:
+        yield f"{remark} (--retry failed runs them again)" if "raised an exception" in remark else remark
     if "diverged" in frame.columns and frame.schema["diverged"] == pl.Boolean and (number := frame["diverged"].sum()):
         yield f"{number} of {len(frame)} trials diverged"
     floats = [column for column in frame.get_columns() if column.dtype.is_float()]

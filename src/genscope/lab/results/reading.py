@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from genscope.lab.plans.design import rounds
 from genscope.lab.plans.figure import Crossing, Plateau
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Point, Trial, canonical
+from genscope.lab.results.mixtures import failures, mixtures
 from genscope.lab.statistics import estimation
 from genscope.lab.statistics.scaling import Fits, fit_laws
 from genscope.lab.statistics.success_curve import Counts
@@ -37,6 +38,13 @@ class Reading:
     """Trials of the selection that are not stored (of a search: in the round that is not finished)."""
     search: Search | None = None
     """Whose thresholds they are."""
+    origins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The facts behind the frame's column `provenance`."""
+
+    @functools.cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader of any number made from these trials has to know: trials that failed, and mixtures."""
+        return (*failures(self.frame), *mixtures(self.frame, self.origins))
 
     def at(self, level: Level) -> tuple[tuple[Point, Threshold], ...]:
         """The thresholds at one level."""
@@ -71,24 +79,29 @@ def _estimate(search: Search, counts: tuple[tuple[float, tuple[int, int]], ...])
 
 def read(store: Store, selection: Selection) -> Reading:
     """The stored part of a selection."""
-    return _read(store.frame(selection.study, selection.revision), selection)
+    return _read(
+        store.frame(selection.study, selection.revision),
+        selection,
+        store.provenances(selection.study, selection.revision),
+    )
 
 
 def largest(store: Store, selections: Sequence[Selection]) -> tuple[Selection, Reading]:
     """The largest selection of a study that is all stored; if none is, the one of which most is stored."""
-    frame = store.frame(selections[0].study, selections[0].revision)
+    study, revision = selections[0].study, selections[0].revision
+    frame, origins = store.frame(study, revision), store.provenances(study, revision)
     found: list[tuple[Selection, Reading]] = []
     for selection in sorted(reversed(selections), key=lambda each: -each.most):  # of equals, the latest
-        found.append((selection, _read(frame, selection)))
+        found.append((selection, _read(frame, selection, origins)))
         if not found[-1][1].missing:
             break
     return max(reversed(found), key=lambda pair: (not pair[1].missing, pair[1].frame.height))
 
 
-def _read(frame: pl.DataFrame, selection: Selection) -> Reading:
+def _read(frame: pl.DataFrame, selection: Selection, origins: Mapping[str, Mapping[str, Any]]) -> Reading:
     search = selection.search or selection.grid
     if selection.request is None:
-        return Reading(frame, (), 0, search)
+        return Reading(frame, (), 0, search, origins)
     outcome = search.outcome if search and search.outcome in frame.columns else "status"
     known = frame.select("id", "status", pl.col(outcome).alias("outcome")).rows()
     found = {name: {outcome: value} if status == "ok" else None for name, status, value in known}
@@ -103,7 +116,7 @@ def _read(frame: pl.DataFrame, selection: Selection) -> Reading:
                 break
     chosen = frame.filter(pl.col("id").is_in([trial.id for trial in stored])) if stored else frame.clear()
     estimates = () if search is None else _thresholds(selection, search, stored, found)
-    return Reading(chosen, tuple(estimates), missing, search)
+    return Reading(chosen, tuple(estimates), missing, search, origins)
 
 
 def _thresholds(

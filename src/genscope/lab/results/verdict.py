@@ -45,6 +45,8 @@ class Verdict:
     departures: Sequence[str] = ()
     studies: Sequence[str] = ()
     remark: Remark | None = None
+    cautions: Sequence[str] = ()
+    """What a reader has to know of the trials: failures, and mixtures of code or machines."""
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -70,6 +72,7 @@ class Verdict:
             "parts": [asdict(part) for part in self.parts],
             "departures": list(self.departures),
             "studies": list(self.studies),
+            "cautions": list(self.cautions),
         }
 
     @classmethod
@@ -88,6 +91,7 @@ class Verdict:
             departures=tuple(facts.get("departures") or ()),
             studies=tuple(facts.get("studies") or ()),
             remark=Remark(**remark) if remark else None,
+            cautions=tuple(facts.get("cautions") or ()),
         )
 
 

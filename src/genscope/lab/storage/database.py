@@ -10,7 +10,7 @@ import sqlite3
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import sqlalchemy as sa
 import sqlalchemy.event
@@ -33,7 +33,7 @@ def parse(url: str) -> sa.URL:
     """The parts of a store's URL; a SQLite path is made absolute, so that a later chdir cannot move the store."""
     scheme, separator, _ = url.partition("://")
     if not separator:
-        secret = any(sign in url for sign in "@=?")  # it may hold a password
+        secret = any(sign in url for sign in "@=?:")  # it may hold a password
         raise Refusal(
             f"Store got {'an address without ://' if secret else f'the address {url!r}'}: a store is named by a URL "
             f"such as {_EXAMPLES}. For a file, write sqlite:///{'genscope.db' if secret else url or 'genscope.db'}"
@@ -43,6 +43,8 @@ def parse(url: str) -> sa.URL:
         backend = parts.get_backend_name()
         if "@" in (parts.host or ""):
             raise Refusal("the end of a password with an @ was taken for the host")
+        if "\0" in unquote(url) or (parts.port is not None and not 0 < parts.port < 2**16):
+            raise Refusal("libpq would read up to the NUL, and take another port for 0")
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the text is not repeated: it may hold a password
         begins = f" that begins with {scheme}://" if scheme.replace("+", "").isalnum() else ""
         raise Refusal(
@@ -60,15 +62,42 @@ def parse(url: str) -> sa.URL:
                 f"Store got {shown(parts)}: a SQLite store is a path with three slashes and no host or options. "
                 "Write sqlite:///relative.db or sqlite:////absolute/path.db"
             )
-        return parts.set(database=os.path.abspath(parts.database))
+        if parts.drivername not in ("sqlite", "sqlite+pysqlite"):
+            raise Refusal(
+                f"Store got a {scheme}:// URL: SQLite is reached through Python's own module. Write sqlite:///genscope.db"
+            )
+        return parts.set(drivername="sqlite", database=os.path.abspath(parts.database))
     if backend == "postgresql":
         if parts.drivername not in ("postgresql", "postgresql+psycopg"):
             raise Refusal(
                 f"Store got a {scheme}:// URL: PostgreSQL is reached through psycopg 3. Write postgresql+psycopg://"
             )
         need("postgres", given=f"Store got a {scheme}:// URL")
-        return parts.set(drivername="postgresql+psycopg")
+        parts = parts.set(drivername="postgresql+psycopg")
+        _check_options(parts)
+        return parts
     raise Refusal(f"Store got a {scheme}:// URL: stores live in SQLite or PostgreSQL. Use {_EXAMPLES}")
+
+
+def _check_options(url: sa.URL) -> None:
+    """Options of a PostgreSQL URL are libpq's: SQLAlchemy and psycopg have others, of which one loads code."""
+    import psycopg.pq
+
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    for name, value in url.query.items():
+        if name not in known or not isinstance(value, str):
+            found = "twice" if name in known else "which is none of libpq's"
+            raise Refusal(
+                f"Store got a PostgreSQL URL with the option {name[:40]!r}, {found}: options are those of libpq, such "
+                "as sslmode and connect_timeout, each once. Correct its name, or leave it out."
+            )
+    try:
+        url.get_dialect()().create_connect_args(url)
+    except sqlalchemy.exc.ArgumentError:
+        raise Refusal(
+            "Store got a PostgreSQL URL whose options host and port do not go together: there is one port, or one for "
+            "each host, and a port is a number. Correct them, or write user@host:port."
+        ) from None
 
 
 def shown(url: sa.URL) -> str:
@@ -135,6 +164,8 @@ def _sqlite_engine(path: Path, *, read_only: bool) -> sa.Engine:
         mode = "ro&immutable=1"  # SQLite cannot make its shared-memory file here, and without a log needs none
 
     def connect() -> sqlite3.Connection:
+        if not read_only and not path.exists():
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # results are their owner's; SQLite's log follows
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,

@@ -6,15 +6,27 @@ out as they are.
 
 import contextlib
 import functools
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import sqlalchemy.exc
 
 from genscope.lab.storage import database
 from genscope.refusal import Refusal
+
+
+class Damaged(Refusal):
+    """A store that is not as it was written; what is sound of it can be copied."""
+
+    def __init__(self, name: str, told: str):
+        super().__init__(
+            f"The store {name} is damaged ({told}): it was left as it is. `genscope store check {name}` says what is "
+            f"lost, and `genscope store copy {name} sqlite:///sound.db` copies what is sound. Or restore a copy of it."
+        )
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,15 +58,27 @@ def clear_errors(name: str) -> Iterator[None]:
     """Turn a driver's failure on the store `name` into an exception that says what to do."""
     try:
         yield
-    except sqlalchemy.exc.DBAPIError as error:
+    except (sqlalchemy.exc.DBAPIError, sqlite3.Error) as error:
         explained = _explained(name, error)
         if explained is None:
             raise
         raise explained from error
+    except UnicodeDecodeError as error:  # of a text inside the database
+        raise Damaged(name, str(error)) from error
 
 
-def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception | None:
+def stored_json(name: str, text: str) -> Any:
+    """What a text in the store `name` says."""
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError) as error:
+        raise Damaged(name, f"a stored text is no JSON: {error}") from None
+
+
+def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> Exception | None:
     """What the user can do about it; None for a mistake of ours."""
+    if isinstance(error, sqlite3.Error):  # before SQLAlchemy saw it
+        error = sqlalchemy.exc.DatabaseError("", None, error)
     original = error.orig
     brief = getattr(
         getattr(original, "diag", None), "message_primary", None
@@ -77,15 +101,12 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError) -> Exception | None:
             f"The store {name} was locked by another process for {database.BUSY_SECONDS:.0f} seconds ({told}). "
             "Let that process finish, or end it, and run the same command again."
         )
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return Refusal(
-            f"The store {name} is not a readable SQLite database ({told}): it was left as it is. "
-            "Restore it from a copy, or give another file."
-        )
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT) or "decode to UTF-8" in told:
+        return Damaged(name, told)
     if isinstance(error, sqlalchemy.exc.ProgrammingError) and code is None and error.statement is None:
         return Refusal(
             f"The store {name} has an option that cannot be used ({told}): those of a PostgreSQL URL are libpq's. "
-            "Correct its name, or leave it out."
+            "Correct it, or leave it out."
         )
     if isinstance(error, sqlalchemy.exc.ProgrammingError | sqlalchemy.exc.IntegrityError | sqlalchemy.exc.DataError):
         return None

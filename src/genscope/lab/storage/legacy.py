@@ -24,9 +24,10 @@ def selections(connection: sa.Connection) -> list[dict[str, Any]]:
     for study, revision, text, updated in studies:
         trials = connection.execute(sa.text(_TRIALS), {"study": study, "revision": revision}).all()
         stored = {name: (status, result) for name, status, result in trials}
-        for found in _told(study, revision, json.loads(text), stored):
+        for number, found in enumerate(_told(study, revision, json.loads(text), stored)):
+            asked = updated + 1e-5 * number  # in this order, whatever order the database keeps rows in
             facts = json.dumps(found.facts())
-            rows.append({"id": found.id, "study": study, "revision": revision, "facts": facts, "asked": updated})
+            rows.append({"id": found.id, "study": study, "revision": revision, "facts": facts, "asked": asked})
     return rows
 
 

@@ -4,14 +4,16 @@ Guarantee: exact; a store is either brought to the present version in one transa
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
-from genscope.lab.storage import database, legacy
+from genscope.lab.storage import checksums, database, legacy
 from genscope.refusal import Refusal
 
-VERSION = 3
-READABLE = 1  # the oldest version that can be read as it is: since then indices changed, and selections came
+VERSION = 4
+READABLE = 1  # the oldest version that can be read as it is: since then indices changed, selections and checksums came
+CHECKSUMS = 4  # the version since which rows have checksums
 
 
 def _index_by_status_and_point(connection: sa.Connection) -> None:
@@ -32,11 +34,31 @@ def _store_selections(connection: sa.Connection) -> None:
         connection.execute(sa.text(f"{insert} VALUES (:id, :study, :revision, :facts, :asked)"), rows)
 
 
+def _add_checksums(connection: sa.Connection) -> None:
+    """Every row is as it was written, or is noticed; and which code computed how many trials is read off an index."""
+    for table in CHECKED:
+        connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {checksums.NAME} BIGINT")
+        names, [key] = checksums.covered(table), table.primary_key.columns
+        part = f"WHERE {key.name} > :last ORDER BY {key.name} LIMIT {_AT_ONCE}"
+        query = sa.text(f"SELECT {', '.join(names)} FROM {table.name} {part}")
+        update = sa.text(f"UPDATE {table.name} SET {checksums.NAME} = :sum WHERE {key.name} = :key")
+        last = ""
+        while rows := connection.execute(query, {"last": last}).mappings().all():
+            connection.execute(
+                update, [{"sum": checksums.checksum(row.values()), "key": row[key.name]} for row in rows]
+            )
+            last = rows[-1][key.name]
+    connection.exec_driver_sql("DROP INDEX trial_status")
+    connection.exec_driver_sql("CREATE INDEX trial_status ON trial (study, revision, status, provenance)")
+
+
 # MIGRATIONS[n] takes a store from version n to n + 1; it writes plain SQL, since the tables below only know the newest.
 MIGRATIONS: Mapping[int, Callable[[sa.Connection], None]] = {
     1: _index_by_status_and_point,
     2: _store_selections,
+    3: _add_checksums,
 }
+_AT_ONCE = 5_000
 
 TABLES = sa.MetaData()
 
@@ -49,6 +71,7 @@ STUDY = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("manifest", sa.Text, nullable=False),
     sa.Column("updated", sa.Double, nullable=False),
+    sa.Column(checksums.NAME, sa.BigInteger),
 )
 
 TRIAL = sa.Table(
@@ -66,7 +89,8 @@ TRIAL = sa.Table(
     sa.Column("compile_seconds", sa.Double, nullable=False),
     sa.Column("provenance", sa.Text, nullable=False),
     sa.Column("finished", sa.Double, nullable=False),
-    sa.Index("trial_status", "study", "revision", "status"),
+    sa.Column(checksums.NAME, sa.BigInteger),
+    sa.Index("trial_status", "study", "revision", "status", "provenance"),
     sa.Index("trial_point", "study", "revision", "point", "seed"),
 )
 
@@ -78,6 +102,7 @@ SELECTION = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("facts", sa.Text, nullable=False),
     sa.Column("asked", sa.Double, nullable=False),
+    sa.Column(checksums.NAME, sa.BigInteger),
 )
 
 PROVENANCE = sa.Table(
@@ -85,6 +110,7 @@ PROVENANCE = sa.Table(
     TABLES,
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("facts", sa.Text, nullable=False),
+    sa.Column(checksums.NAME, sa.BigInteger),
 )
 
 LEASE = sa.Table(
@@ -105,7 +131,15 @@ VERDICT = sa.Table(
     sa.Column("budget", sa.Text, nullable=False),
     sa.Column("verdict", sa.Text, nullable=False),
     sa.Column("finished", sa.Double, nullable=False),
+    sa.Column(checksums.NAME, sa.BigInteger),
 )
+
+CHECKED = (STUDY, TRIAL, SELECTION, PROVENANCE, VERDICT)
+
+
+def columns(table: sa.Table, version: int) -> list[sa.Column[Any]]:
+    """The columns that a table has in a store of some version."""
+    return [column for column in table.columns if column.name != checksums.NAME or version >= CHECKSUMS]
 
 
 def version(connection: sa.Connection, name: str) -> int:

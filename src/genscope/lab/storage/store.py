@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from genscope.lab import values
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Trial, canonical
-from genscope.lab.storage import database, leases, legacy, schema
-from genscope.lab.storage.failures import clear_errors, patient
+from genscope.lab.storage import checksums, database, integrity, leases, legacy, schema
+from genscope.lab.storage.failures import Damaged, clear_errors, patient, stored_json
 from genscope.lab.storage.schema import PROVENANCE, SELECTION, STUDY, TRIAL, VERDICT
 from genscope.refusal import Refusal
 
@@ -64,6 +64,7 @@ class Store:
             # Looked at through a connection that cannot write: what is not ours stays as it is, byte for byte.
             self._engine = database.engine(parts, read_only=True)
             with self._closed_after(always=not read_only), self.reading() as connection:
+                integrity.look_quickly(connection, parts, self.url)
                 self._version = schema.check(connection, self.url, read_only=read_only)
         if not read_only:
             self._engine = database.engine(parts, read_only=False)
@@ -152,8 +153,8 @@ class Store:
     @patient
     def _insert(self, rows: list[dict[str, Any]], sources: list[dict[str, str]], leased: Sequence[Trial] | None):
         with self._write() as connection:
-            connection.execute(database.insert_new(connection, PROVENANCE), sources)
-            connection.execute(database.insert_new(connection, TRIAL), rows)
+            connection.execute(database.insert_new(connection, PROVENANCE), checksums.sealed(PROVENANCE, sources))
+            connection.execute(database.insert_new(connection, TRIAL), checksums.sealed(TRIAL, rows))
             if leased is not None:
                 leases.release(connection, self._holder, leased)
         if leased is not None:
@@ -204,9 +205,8 @@ class Store:
         found: dict[str, dict[str, Any] | None] = {}
         with self.reading() as connection:
             for ids in _chunks([trial.id for trial in trials]):
-                query = sa.select(TRIAL.c.id, TRIAL.c.status, TRIAL.c.result).where(TRIAL.c.id.in_(ids))
-                for name, status, text in connection.execute(query):
-                    found[name] = values.decode(text) if status == "ok" else None
+                for row in self._sound(connection, TRIAL, TRIAL.c.id.in_(ids)):
+                    found[row["id"]] = values.decode(row["result"]) if row["status"] == "ok" else None
         return found
 
     @patient
@@ -243,11 +243,16 @@ class Store:
         names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
         with self.reading() as connection:
             revision = self._revision(connection, study) if revision is None else revision
-            chosen = sa.select(*(TRIAL.c[name] for name in (*names, "point", "result"))).where(
+            asked = [*names, "point", "result", *([checksums.NAME] if self._version >= schema.CHECKSUMS else ())]
+            chosen = sa.select(*(TRIAL.c[name] for name in asked)).where(
                 TRIAL.c.study == study, TRIAL.c.revision == revision, *where
             )
             rows = _plain_rows(connection, chosen)
-        *fixed, points, results = zip(*rows, strict=True) if rows else [()] * (len(names) + 2)
+            if checksums.NAME in asked and not where:
+                integrity.check_count(connection, self.url, study, revision, len(rows))
+        if checksums.NAME in asked:
+            self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
+        *fixed, points, results = [*zip(*rows, strict=True)][: len(names) + 2] if rows else [()] * (len(names) + 2)
         kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.String)
         common = pl.DataFrame(
             [pl.Series(name, column, kind) for name, column, kind in zip(names, fixed, kinds, strict=True)]
@@ -298,8 +303,28 @@ class Store:
         with self.reading() as connection:
             revision = self._revision(connection, study) if revision is None else revision
             used = sa.select(TRIAL.c.provenance).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
-            rows = connection.execute(sa.select(PROVENANCE).where(PROVENANCE.c.id.in_(used))).all()
-        return {name: json.loads(facts) for name, facts in rows}
+            rows = self._sound(connection, PROVENANCE, PROVENANCE.c.id.in_(used.distinct()))
+        return {row["id"]: stored_json(self.url, row["facts"]) for row in rows}
+
+    @patient
+    def sources(self, study: str, revision: int) -> dict[str, tuple[int, dict[str, str]]]:
+        """Digests of the code that computed trials of a study: how many each, and its parts by file; most at the end.
+
+        Failed trials, and those that were stored without a digest, are not counted.
+        """
+        query = sa.select(TRIAL.c.provenance, sa.func.count()).where(
+            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "ok"
+        )
+        with self.reading() as connection:
+            numbers = {name: number for name, number in _plain_rows(connection, query.group_by(TRIAL.c.provenance))}
+            rows = self._sound(connection, PROVENANCE, PROVENANCE.c.id.in_(list(numbers)))
+        found: dict[str, tuple[int, dict[str, str]]] = {}
+        for row in rows:
+            facts = stored_json(self.url, row["facts"]).get("sources")
+            if facts:
+                before, _ = found.get(facts["digest"], (0, {}))
+                found[facts["digest"]] = before + numbers[row["id"]], facts["parts"]
+        return dict(sorted(found.items(), key=lambda item: item[1][0]))
 
     # Leases
 
@@ -337,14 +362,14 @@ class Store:
         """Describe a study by JSON-able facts; replaces what was there."""
         row = {"name": study, "revision": revision, "manifest": json.dumps(manifest), "updated": time.time()}
         with self._write() as connection:
-            connection.execute(database.insert_or_replace(connection, STUDY).values(row))
+            connection.execute(database.insert_or_replace(connection, STUDY), checksums.sealed(STUDY, [row]))
 
     @patient
     def manifests(self) -> dict[str, dict[str, Any]]:
         """The manifests of all studies, by name."""
         with self.reading() as connection:
-            rows = connection.execute(sa.select(STUDY.c.name, STUDY.c.manifest).order_by(STUDY.c.name)).all()
-        return {name: json.loads(text) for name, text in rows}
+            rows = sorted(self._sound(connection, STUDY), key=operator.itemgetter("name"))
+        return {row["name"]: stored_json(self.url, row["manifest"]) for row in rows}
 
     @patient
     def put_selection(self, selection: Selection) -> None:
@@ -352,7 +377,7 @@ class Store:
         row = {"id": selection.id, "study": selection.study, "revision": selection.revision, "asked": time.time()}
         row["facts"] = json.dumps(selection.facts())
         with self._write() as connection:
-            connection.execute(database.insert_or_replace(connection, SELECTION).values(row))
+            connection.execute(database.insert_or_replace(connection, SELECTION), checksums.sealed(SELECTION, [row]))
 
     @patient
     def selections(self, study: str) -> list[Selection]:
@@ -361,7 +386,7 @@ class Store:
             revision = self._revision(connection, study)
             rows = sorted(self._selections(connection), key=operator.itemgetter("asked"))
         mine = [row for row in rows if (row["study"], row["revision"]) == (study, revision)]
-        found = [Selection.from_facts(study, revision, json.loads(row["facts"])) for row in mine]
+        found = [Selection.from_facts(study, revision, stored_json(self.url, row["facts"])) for row in mine]
         return found or [self.everything(study)]
 
     @patient
@@ -369,19 +394,19 @@ class Store:
         """All stored trials of the revision of a study that ran last."""
         with self.reading() as connection:
             revision = self._revision(connection, study)
-            text = connection.scalar(sa.select(STUDY.c.manifest).where(STUDY.c.name == study))
-        return legacy.everything(study, revision, json.loads(text or "{}"))
+            rows = self._sound(connection, STUDY, STUDY.c.name == study)
+        return legacy.everything(study, revision, stored_json(self.url, rows[0]["manifest"]) if rows else {})
 
     def _selections(self, connection: sa.Connection) -> list[dict[str, Any]]:
         if self._version < 3:  # opened for reading only
             return legacy.selections(connection)
-        return [dict(row) for row in connection.execute(sa.select(SELECTION)).mappings()]
+        return self._sound(connection, SELECTION)
 
     def put_verdict(self, claim: str, budget: str, verdict: Mapping[str, Any]) -> None:
         """Store the decision on a claim, with its numbers; earlier ones are kept."""
         row = {"claim": claim, "budget": budget, "verdict": json.dumps(verdict), "finished": time.time()}
         name = hashlib.sha256(json.dumps(row).encode()).hexdigest()[:32]
-        self._put(VERDICT, [{"id": name, **row}])
+        self.put_rows(VERDICT, [{"id": name, **row}])
 
     @patient
     def verdicts(self, *, history: bool = False) -> list[dict[str, Any]]:
@@ -389,31 +414,52 @@ class Store:
 
         Ordered by claim, then from old to new.
         """
-        columns = (VERDICT.c.claim, VERDICT.c.budget, VERDICT.c.verdict, VERDICT.c.finished)
+        names = ("claim", "budget", "verdict", "finished")
         with self.reading() as connection:
-            rows = connection.execute(sa.select(*columns).order_by(VERDICT.c.claim, VERDICT.c.finished)).mappings()
-            found = [{**row, "verdict": json.loads(row["verdict"])} for row in rows]
+            rows = sorted(self._sound(connection, VERDICT), key=operator.itemgetter("claim", "finished"))
+        found = [{n: row[n] for n in names} | {"verdict": stored_json(self.url, row["verdict"])} for row in rows]
         newest = {item["claim"]: item for item in found}
         return found if history else list(newest.values())
 
     def copy_to(self, target: "Store") -> None:
-        """Copy every result into another store, which keeps what it has; leases stay behind."""
+        """Copy every result, as of one moment, into another store, which keeps what it has; leases stay behind.
+
+        Others may write meanwhile. A store that is damaged is copied by `rescue.copy_sound`.
+        """
         with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
-                result = source.execution_options(yield_per=_CHUNK).execute(sa.select(table).order_by(table.c.id))
+                query = sa.select(*schema.columns(table, self._version)).order_by(table.c.id)
+                result = source.execution_options(yield_per=_CHUNK).execute(query)
                 for rows in result.mappings().partitions():
-                    target._put(table, [dict(row) for row in rows])
-            studies = [dict(row) for row in source.execute(sa.select(STUDY)).mappings()]
-            selections = self._selections(source)
-        target._put(STUDY, studies)
-        target._put(SELECTION, selections)
+                    target.put_rows(table, self._checked(table, rows))
+            studies, selections = self._sound(source, STUDY), self._selections(source)
+        target.put_rows(STUDY, studies)
+        target.put_rows(SELECTION, selections)
+
+    def _sound(self, connection: sa.Connection, table: sa.Table, *where: Any) -> list[dict[str, Any]]:
+        """Rows of a table, each as it was written."""
+        query = sa.select(*schema.columns(table, self._version)).where(*where)
+        return self._checked(table, connection.execute(query).mappings())
+
+    def _checked(self, table: sa.Table, found: Iterable[Any]) -> list[dict[str, Any]]:
+        rows = [dict(row) for row in found]
+        if self._version >= schema.CHECKSUMS:
+            self._refuse(sum(not checksums.is_sound(table, row) for row in rows), len(rows), table)
+        return rows
+
+    def _refuse(self, number: int, total: int, table: sa.Table) -> None:
+        if number:
+            raise Damaged(self.url, f"{number} of {total} rows of the table {table.name} are not as they were written")
 
     @patient
-    def _put(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    def put_rows(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Store rows of another store; of two manifests of a study the newer one stays, of all else what is there."""
+        rows = sorted(rows, key=operator.itemgetter(table.columns[0].name))
         if rows:
             with self._write() as connection:
                 newest = database.insert_or_replace(connection, STUDY, newer="updated")
-                connection.execute(newest if table is STUDY else database.insert_new(connection, table), rows)
+                insert = newest if table is STUDY else database.insert_new(connection, table)
+                connection.execute(insert, checksums.sealed(table, rows))
 
 
 def _plain_rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:

@@ -1,0 +1,104 @@
+"""What is sound of a damaged store, copied into another.
+
+Rows are read on every way that the database offers (forwards, backwards, along each index, one by one), since damage
+ends one way and not another; each is copied if it is as it was written.
+
+Guarantee: nothing unsound is copied; what cannot be reached, or was not sound, is counted as far as it shows.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+
+from genscope.lab.storage import checksums, database, schema
+from genscope.lab.storage.failures import Damaged
+from genscope.lab.storage.integrity import is_itself
+from genscope.lab.storage.schema import CHECKED, TRIAL
+from genscope.lab.storage.store import Store
+
+_MOST_SINGLE = 2_000_000  # rows that are asked for one by one
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Rescued:
+    """Rows per table that were copied, and that were seen and left behind."""
+
+    copied: dict[str, int]
+    left: dict[str, int]
+
+
+def copy_sound(source: str, target: Store) -> Rescued:
+    """Copy the sound rows of a damaged SQLite store into another store."""
+    url = database.parse(source)
+    if url.get_backend_name() != "sqlite":
+        raise Damaged(database.shown(url), "a server keeps its own copies: restore the database there")
+    copied: dict[str, int] = {}
+    left: dict[str, int] = {}
+    with contextlib.closing(_open(Path(str(url.database)))) as connection:
+        for table in CHECKED:
+            found = _reachable(connection, table)
+            good = [row for row in found.values() if _good(table, row)]
+            target.put_rows(table, good)
+            copied[table.name], left[table.name] = len(good), len(found) - len(good)
+    return Rescued(copied, left)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    made = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    made.row_factory = sqlite3.Row
+    made.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")  # a broken text is a row that is not sound
+    return made
+
+
+def _reachable(connection: sqlite3.Connection, table: sa.Table) -> dict[int, Row]:
+    """All rows that some way leads to, by their number."""
+    found: dict[int, Row] = {}
+    select = f"SELECT rowid AS _row, * FROM {table.name}"
+    ways = [f"{select} ORDER BY _row", f"{select} ORDER BY _row DESC"]
+    for index in table.indexes:
+        columns = ", ".join(column.name for column in index.columns)
+        ways.append(f"{select} INDEXED BY {index.name} ORDER BY {columns}")
+    for way in ways:
+        for row in _rows(connection, way):
+            found[row.pop("_row")] = row
+    highest = max([*found, *_numbers(connection, table)], default=0)
+    for number in range(1, min(highest, _MOST_SINGLE) + 1):
+        if number not in found:
+            for row in _rows(connection, f"{select} WHERE rowid = {number}"):
+                found[row.pop("_row")] = row
+    return found
+
+
+def _numbers(connection: sqlite3.Connection, table: sa.Table) -> Iterator[int]:
+    """Numbers of rows that indices know, whether or not the rows can be read."""
+    for index in table.indexes:
+        columns = ", ".join(column.name for column in index.columns)
+        query = f"SELECT rowid AS _row FROM {table.name} INDEXED BY {index.name} ORDER BY {columns}"
+        yield from (row["_row"] for row in _rows(connection, query))
+
+
+def _rows(connection: sqlite3.Connection, query: str) -> Iterator[Row]:
+    """The rows of a query until the database fails; a table that is not there has none."""
+    try:
+        for row in connection.execute(query):
+            yield dict(zip(row.keys(), tuple(row), strict=True))
+    except sqlite3.Error:
+        return
+
+
+def _good(table: sa.Table, row: Row) -> bool:
+    names = {column.name for column in schema.columns(table, schema.READABLE)}
+    try:
+        "".join(map(str, row.values())).encode()  # ValueError for what was no text
+        if not names <= row.keys() or (table is TRIAL and not is_itself(row)):
+            return False
+        return checksums.NAME not in row or checksums.is_sound(table, row)
+    except (TypeError, ValueError):
+        return False

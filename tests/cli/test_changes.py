@@ -1,0 +1,89 @@
+"""Going on with code that has changed asks for a decision, and what was pooled says so wherever it is shown."""
+
+import html
+from pathlib import Path
+
+import pytest
+
+from genscope.lab import Store
+
+TEXT = '''
+"""A study with a helper."""
+from genscope import Study, grid
+from genscope.lab import Line, Mean
+from {helper} import FACTOR
+
+
+def trial(key, size):
+    return {{"number": 2 * size * FACTOR}}
+
+
+study = Study(name="mine", title="Mine", source="tests", trial=trial, points=grid(size=[1, 2]), seeds=2,
+              figures=[Line(x="size", y=Mean("number"), title="Numbers", caption="")])
+'''
+
+
+@pytest.fixture
+def file(directory, request):
+    helper = f"helper_{abs(hash(request.node.name))}"  # modules stay loaded
+    made = directory / f"study_{helper}.py"
+    made.write_text(TEXT.format(helper=helper))
+    (directory / f"{helper}.py").write_text("FACTOR = 1\n")
+    return made
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+def test_a_changed_trial_is_not_pooled_silently(file, call, call_json, refused):
+    call("run", f"{file}:study", "--seeds", 2)
+    edit(file, "2 * size", "3 * size")
+    message = refused("run", f"{file}:study", "--seeds", 4)
+    assert "4 stored ones were computed by other code" in message
+    assert f"{file.name} changed since" in message
+    assert "--accept-changes" in message
+    assert "new revision (now 1)" in message
+    with Store(read_only=True) as store:
+        assert store.frame("mine").height == 4
+        assert [each.seeds for each in store.selections("mine")] == [range(2)]  # a refusal writes nothing
+    facts = call_json("run", f"{file}:study", "--seeds", 4, "--accept-changes")
+    [remark] = [each for each in facts["warnings"] if "different code" in each]
+    assert file.name in remark
+    assert facts["new_trials"] == 4
+    assert call_json("run", f"{file}:study", "--seeds", 5)["warnings"]  # accepted once: it goes on, and says so
+    call("report", "--out", "report.html")
+    page = html.unescape(Path("report.html").read_text())
+    assert "different code computed these trials" in page
+    assert "digest of the code" in page
+
+
+def test_a_changed_module_that_the_trial_imports_counts(file, program):
+    assert program("run", f"{file}:study", "--seeds", "1").wait() == 0
+    helper = next(file.parent.glob("helper_*.py"))
+    edit(helper, "FACTOR = 1", "FACTOR = 10")
+    for workers in ((), ("--workers", "1")):
+        refused = program("run", f"{file}:study", "--seeds", "2", *workers)
+        assert refused.wait() == 2
+    assert program("run", f"{file}:study", "--seeds", "1").wait() == 0  # nothing to compute, nothing to mix
+
+
+def test_more_points_and_a_new_revision_need_no_decision(file, call_json):
+    call_json("run", f"{file}:study")
+    edit(file, "size=[1, 2]", "size=[1, 2, 3]")
+    facts = call_json("run", f"{file}:study")
+    assert (facts["new_trials"], facts["warnings"]) == (2, [])
+    edit(file, "2 * size", "3 * size")
+    edit(file, "seeds=2", "seeds=2, revision=2")
+    facts = call_json("run", f"{file}:study")
+    assert (facts["new_trials"], facts["warnings"]) == (6, [])
+
+
+def test_a_trial_that_failed_and_was_mended_needs_no_decision(file, call, call_json):
+    edit(file, "2 * size", "2 / 0")
+    call("run", f"{file}:study", status=1)
+    edit(file, "2 / 0", "2 * size")
+    facts = call_json("run", f"{file}:study", "--retry", "failed")
+    assert (facts["new_trials"], facts["warnings"]) == (4, [])

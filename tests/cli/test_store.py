@@ -1,0 +1,52 @@
+"""`genscope store check` and `store copy`, as a user meets them."""
+
+import json
+import sqlite3
+
+from genscope.lab import Store
+from tests.cli.program import TOYS
+from tests.lab.damage import PAGE
+
+
+def test_a_sound_store(call, call_json):
+    call("run", f"{TOYS}:study")
+    assert "sqlite:////" in (told := call("store", "check").stdout)
+    assert ": sound; version 4; rows: 1 of study, 8 of trial, 1 of selection, 1 of provenance, 0 of verdict" in told
+    facts = call_json("store", "check", "sqlite:///genscope.db")
+    assert (facts["sound"], facts["problems"], facts["rows"]["trial"]) == (True, [], 8)
+
+
+def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused, directory):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("UPDATE trial SET result = '{}' WHERE seed = 1 AND point LIKE '%good%'")
+    connection.close()
+    for command in (["report"], ["run", f"{TOYS}:study"], ["export", "toy"]):
+        message = refused(*command)
+        assert "2 of 8 rows of the table trial" in message or "genscope store copy" in message
+    told = call("store", "check", status=1).stdout
+    assert told.count("not as it was written") == 2
+    assert "genscope store copy sqlite:" in told
+    result = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1)
+    assert "6 trials" in result.stdout
+    assert "2 rows were seen and not sound" in result.stdout
+    with Store("sqlite:///sound.db", read_only=True) as store:
+        assert store.frame("toy").height == 6
+    assert call_json("run", f"{TOYS}:study", "--store", "sqlite:///sound.db")["new_trials"] == 2
+
+
+def test_a_store_that_lost_a_page_is_no_traceback(call, refused, directory):
+    call("run", f"{TOYS}:study")
+    file = directory / "genscope.db"
+    content = bytearray(file.read_bytes())
+    content[2 * PAGE : 3 * PAGE] = bytes(PAGE)
+    file.write_bytes(content)
+    for command in (["list"], ["report"], ["export", "toy"], ["run", f"{TOYS}:study"], ["reproduce", "--only", "C9"]):
+        assert "genscope store check" in refused(*command)
+    assert "damaged" in call("store", "check", status=1).stdout
+    facts = json.loads(call("store", "copy", "sqlite:///genscope.db", "sqlite:///b.db", "--json", status=1).stdout)
+    assert facts["copied"].keys() == facts["left"].keys()
+
+
+def test_a_store_that_is_not_there_cannot_be_checked(refused):
+    assert "Run a study with this store first" in refused("store", "check", "sqlite:///none.db")

@@ -1,0 +1,164 @@
+"""A damaged store never gives a traceback, nor silently fewer or other rows; what is sound of it can be had."""
+
+import sqlite3
+
+import pytest
+
+from genscope.lab import Record, Store, Study, check_store, grid, select
+from genscope.lab.plans.manifest import manifest
+from genscope.lab.storage.failures import Damaged
+from genscope.lab.storage.rescue import copy_sound
+from genscope.refusal import Refusal
+from tests.lab.damage import accidents
+from tests.lab.store_contract import dead_process
+
+STUDY = Study(name="s", title="S", source="tests", trial=print, points=grid(size=[1, 2, 3, 4], kind=["a"]), seeds=40)
+
+
+def filled(url):
+    """A store of 160 trials, some failed, with everything else that a store holds."""
+    selection = select(STUDY)
+    with Store(url) as store:
+        for point in selection.points:
+            trials = selection.trials(point, selection.seeds)
+            store.add(
+                [
+                    Record(
+                        t,
+                        {"x": t.seed / 7, "curve": [0.5] * 20},
+                        provenance={"libraries": {"jax": "0.10"}, "n": t.seed % 3},
+                    )
+                    for t in trials
+                ]
+            )
+        store.put_manifest("s", 1, manifest(STUDY))
+        store.put_selection(selection)
+        for claim in "AB":
+            store.put_verdict(claim, "quick", {"id": claim, "verdict": "holds"})
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """The bytes of a sound store, and its rows."""
+    file = tmp_path_factory.mktemp("sound") / "store.db"
+    filled(f"sqlite:///{file}")
+    with Store(f"sqlite:///{file}") as store:
+        rows = store.frame("s").drop("finished").rows()
+    return file.read_bytes(), rows
+
+
+def everything(url):
+    """What readers ask of a store."""
+    with Store(url, read_only=True) as store:
+        frame = store.frame("s").drop("finished")
+        for ask in (store.provenances, store.selections, store.everything):
+            ask("s")
+        for ask in (store.manifests, store.verdicts, store.counts):
+            ask()
+        store.sources("s", 1)
+        store.results(select(STUDY).trials({"size": 1, "kind": "a"}, range(40)))
+        return frame.rows()
+
+
+def survive(sound, directory, seeds):
+    """How many accidents were noticed and how many rows were rescued from them; the rest changed nothing."""
+    content, rows = sound
+    wanted = {str(row) for row in rows}
+    noticed, rescued = 0, []
+    for seed, file in accidents(content, directory, seeds):
+        url = f"sqlite:///{file}"
+        try:
+            assert everything(url) == rows, f"accident {seed} changed what is read"
+        except (Refusal, OSError):  # anything else would be a traceback
+            noticed += 1
+        health = check_store(url) if file.read_bytes()[:16] == content[:16] else None
+        with Store(f"sqlite:///{directory}/rescued-{seed}.db") as target:
+            copied = copy_sound(url, target).copied["trial"]
+            if copied and "s" in target.manifests():
+                assert {str(row) for row in target.frame("s").drop("finished").rows()} <= wanted
+            rescued.append(copied)
+        assert check_store(f"sqlite:///{directory}/rescued-{seed}.db").sound
+        assert health is None or not health.sound or everything(url) == rows
+    return noticed, rescued
+
+
+def test_accidents_are_noticed_or_harmless(sound, tmp_path):
+    noticed, rescued = survive(sound, tmp_path, range(24))
+    assert noticed > 12
+    assert sum(rescued) > 24 * 160 // 2
+
+
+@pytest.mark.slow
+def test_many_accidents_are_noticed_or_harmless(sound, tmp_path):
+    survive(sound, tmp_path, range(24, 2_000))
+
+
+def change(file, command):
+    with sqlite3.connect(file) as connection:
+        connection.execute(command)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("UPDATE trial SET result = replace(result, '0.5', '0.6') WHERE seed = 3", "not as it was written"),
+        ("UPDATE trial SET seed = 1000 WHERE seed = 3", "not as it was written"),
+        ("UPDATE trial SET checksum = NULL WHERE seed = 3", "not as it was written"),
+        ("UPDATE provenance SET facts = '{}'", "not as it was written"),
+        ("UPDATE study SET manifest = 'nonsense'", "not as it was written"),
+        ("DELETE FROM provenance", "name a provenance that is not there"),
+        ("DROP INDEX trial_point", "there is no index trial_point"),
+        ("DROP TABLE verdict", "there is no table verdict"),
+        ("ALTER TABLE verdict DROP COLUMN budget", "the table verdict has no column budget"),
+    ],
+)
+def test_a_check_names_what_is_wrong(sound, tmp_path, command, problem):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    assert check_store(f"sqlite:///{file}").sound
+    change(file, command)
+    health = check_store(f"sqlite:///{file}")
+    assert not health.sound
+    assert problem in " ".join(health.problems)
+
+
+def test_a_changed_digit_is_refused_wherever_it_would_be_read(sound, tmp_path):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    change(file, "UPDATE trial SET result = replace(result, '0.5', '0.6') WHERE seed = 3")
+    advice = r"4 of 160 rows of the table trial .* store check .* store copy"
+    with Store(f"sqlite:///{file}") as store, pytest.raises(Damaged, match=advice):
+        store.frame("s")
+    with Store(f"sqlite:///{file}") as store, pytest.raises(Damaged, match="1 of 40 rows"):
+        store.results(select(STUDY).trials({"size": 1, "kind": "a"}, range(40)))
+
+
+def test_orphaned_leases_are_counted(sound, tmp_path):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    url = f"sqlite:///{file}"
+    batch = STUDY.trials({"size": 9, "kind": "a"}, range(4))
+    with Store(url) as store:
+        store.lease([batch])
+        assert (check_store(url).leases, check_store(url).orphaned) == (1, 0)
+        change(file, f"UPDATE lease SET pid = {dead_process()}")
+        assert (check_store(url).leases, check_store(url).orphaned) == (0, 1)
+        store.release()
+
+
+def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    filled(url)
+    with Store(url) as writer, Store(url, read_only=True) as reader, Store(f"sqlite:///{tmp_path}/copy.db") as copy:
+        put = copy.put_rows
+
+        def and_meanwhile(table, rows):
+            put(table, rows)
+            writer.add([Record(t, {"x": 1.0}) for t in STUDY.trials({"size": 7, "kind": table.name}, range(4))])
+
+        copy.put_rows = and_meanwhile
+        reader.copy_to(copy)
+        assert copy.frame("s").height == 160
+        assert writer.frame("s").height > 160
+    assert check_store(f"sqlite:///{tmp_path}/copy.db").sound

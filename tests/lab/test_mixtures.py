@@ -1,0 +1,66 @@
+"""Trials that were not computed alike say so, whoever reads them."""
+
+import pytest
+
+from genscope.lab import Record, Store, Study, grid, read, select
+from genscope.lab.execution.provenance import instructions, provenance
+from genscope.lab.execution.threads import Threads
+
+STUDY = Study(name="s", title="", source="", trial=print, points=grid(size=[1]), seeds=4)
+
+
+def facts(*, code="a", xla=1, vectors="avx2; BLAS for Haswell", jax="0.10.2"):
+    sources = {"digest": code, "parts": {"study.py": code, "helper.py": "same"}}
+    return {"sources": sources, "threads": {"xla": xla}, "instructions": vectors, "libraries": {"jax": jax}}
+
+
+def remarks(store, *origins, error=None):
+    """What is said of trials of these origins."""
+    trials = STUDY.trials({"size": 1}, range(len(origins)))
+    store.add(
+        [Record(t, {} if error else {"x": 1.0}, error, provenance=o) for t, o in zip(trials, origins, strict=True)]
+    )
+    store.put_manifest("s", 1, {"axes": ["size"]})
+    return read(store, select(STUDY)).remarks
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(f"sqlite:///{tmp_path}/store.db") as store:
+        yield store
+
+
+def test_equal_origins_need_no_remark(store):
+    assert remarks(store, facts(), facts(), facts()) == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (facts(code="b"), "different code computed these trials (2 by a; 1 by b); study.py changed"),
+        (facts(xla=8), "different numbers of threads (2 by 1; 1 by 8): last digits differ"),
+        (facts(vectors="avx2 avx512f"), "1 by avx2 avx512f): last digits differ"),
+        (facts(jax="0.12.0"), "2 by jax 0.10.2; 1 by jax 0.12.0"),
+    ],
+)
+def test_a_mixture_is_named_with_its_shares(store, other, words):
+    [remark] = remarks(store, facts(), facts(), other)
+    assert words in remark
+
+
+def test_trials_of_unknown_code_are_not_taken_for_the_same(store):
+    [remark] = remarks(store, {}, facts())
+    assert "different code computed these trials (1 by unknown; 1 by a)" in remark
+
+
+def test_failed_trials_are_counted_and_of_no_mixture(store):
+    [remark] = remarks(store, facts(), facts(code="b"), error="ValueError: no\n")
+    assert remark == "2 of 2 trials raised an exception; the first says: ValueError: no"
+
+
+def test_provenance_names_instructions_and_threads():
+    with Threads():
+        found = provenance()
+    assert found["instructions"] == instructions()
+    assert found["threads"]["xla"] is None or found["threads"]["xla"] >= 1
+    assert "unknown" not in instructions()
