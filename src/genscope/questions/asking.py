@@ -95,8 +95,8 @@ def learn(
 
     `function` is an expression, or `my_file.py:task`; a network is a name, `my_file.py:build`, or a function
     `build(key, context_length)` that returns an Equinox module. Trials are computed in this process, or by so many
-    `workers`, which need networks in files; results go to the store, and what is there is not computed again. Where stored
-    trials were computed by code that has changed since, nothing is added to them unless `accept_changes`.
+    `workers`, which need networks in files; results go to the store, and what is there is not computed again. Where
+    stored trials were computed by code that has changed since, nothing is added to them unless `accept_changes`.
     """
     settings = {
         **{"noise": noise, "bias": bias, "accuracy": accuracy, "success": success, "restarts": restarts},
