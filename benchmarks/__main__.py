@@ -10,6 +10,7 @@ from benchmarks import (
     classifier_scaling,
     classifier_step,
     construct,
+    learn,
     probe,
     sharpness,
     spectrum,
@@ -34,5 +35,6 @@ for benchmark in (
     sharpness,
     torch_sharpness,
     workers,
+    learn,
 ):
     benchmark.main()

@@ -14,6 +14,7 @@ DOCS = Path(__file__).parent
 SOURCE = DOCS.parent / "src" / "genscope"
 LAYERS = {  # top to bottom; docs/architecture.md says who may import whom
     "explorer": "the pages of `genscope serve`",
+    "questions": "a question of a user as a study, with theory beside",
     "report": "one HTML file from a store",
     "claims": "published statements, rules, verdicts",
     "studies": "figures of the papers as definitions",

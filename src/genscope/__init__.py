@@ -17,18 +17,36 @@ if TYPE_CHECKING:
     from genscope import measure as measure
     from genscope import models as models
     from genscope import probe as probe
+    from genscope import questions as questions
     from genscope import random as random
     from genscope import report as report
     from genscope import studies as studies
     from genscope import tasks as tasks
     from genscope import train as train
     from genscope.estimate import Estimate as Estimate
+    from genscope.lab import Crossing as Crossing
+    from genscope.lab import Curves as Curves
+    from genscope.lab import Heatmap as Heatmap
+    from genscope.lab import Line as Line
+    from genscope.lab import Mean as Mean
+    from genscope.lab import Median as Median
+    from genscope.lab import Plan as Plan
     from genscope.lab import Record as Record
+    from genscope.lab import Scatter as Scatter
+    from genscope.lab import Search as Search
+    from genscope.lab import Smallest as Smallest
     from genscope.lab import Store as Store
     from genscope.lab import Study as Study
+    from genscope.lab import Success as Success
+    from genscope.lab import Threshold as Threshold
     from genscope.lab import Trial as Trial
     from genscope.lab import grid as grid
-    from genscope.models import from_torch as from_torch
+    from genscope.lab import read as read
+    from genscope.lab import run as run
+    from genscope.lab import select as select
+    from genscope.questions import Answer as Answer
+    from genscope.questions import learn as learn
+    from genscope.questions import sample_complexity as sample_complexity
 
     __version__: str
 
@@ -43,6 +61,7 @@ _SUBPACKAGES = (
     "measure",
     "models",
     "probe",
+    "questions",
     "random",
     "report",
     "studies",
@@ -51,7 +70,11 @@ _SUBPACKAGES = (
 )
 _NOUNS = {
     "Estimate": "genscope.estimate",
-    **dict.fromkeys(("Record", "Store", "Study", "Trial", "grid"), "genscope.lab"),
+    **dict.fromkeys(("Plan", "Record", "Search", "Store", "Study", "Threshold", "Trial"), "genscope.lab"),
+    **dict.fromkeys(("grid", "read", "run", "select"), "genscope.lab"),
+    **dict.fromkeys(("Crossing", "Curves", "Heatmap", "Line", "Mean", "Median", "Scatter"), "genscope.lab"),
+    **dict.fromkeys(("Smallest", "Success"), "genscope.lab"),
+    **dict.fromkeys(("Answer", "learn", "sample_complexity"), "genscope.questions"),
     "from_torch": "genscope.models",
 }
 

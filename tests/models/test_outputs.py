@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.models import BitClassifier, BitTransformer, outputs
+from genscope.models import BitClassifier, BitRecurrent, BitTransformer, outputs
 from genscope.models.scalar_attention import ScalarAttention
 from genscope.models.token_attention import ScaledTokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
@@ -26,7 +26,10 @@ FAST = {
     "feedforward": lambda: TokenFeedForward.draw(KEY, context_length=TOKENS[0], dim=TOKENS[1], first=4, second=3),
     **{kind: lambda kind=kind: TokenRecurrent.draw(KEY, kind=kind, dim=TOKENS[1], units=3) for kind in KINDS},
 }
-OF_BITS = ("classifier", "bit transformer", "scalar attention")
+FAST |= {
+    f"{kind} of bits": lambda kind=kind: BitRecurrent(BITS, kind=kind, units=3, embedding=2, key=KEY) for kind in KINDS
+}
+OF_BITS = ("classifier", "bit transformer", "scalar attention", *(f"{kind} of bits" for kind in KINDS))
 
 
 @eqx.filter_jit

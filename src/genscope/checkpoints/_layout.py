@@ -117,6 +117,7 @@ class Layout:
     left_out: tuple[str, ...]
     accepts: Callable[[Sequence[int]], bool] = lambda shape: True  # by the shape of the first sign
     doubts: Callable[[Config], Iterable[str]] = lambda config: ()  # what a config says that no bound here allows for
+    longest: Callable[[Stack, int], float | None] | None = None  # token that enters a layer, if not by a layer norm
 
 
 def cut_rows(weight: Float[np.ndarray, "rows d"], heads: int) -> Float[np.ndarray, "heads d k"]:

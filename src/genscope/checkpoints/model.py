@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from genscope.checkpoints import bert, gpt2, llama, nanogpt, neox, torch_encoder, vit
+from genscope.checkpoints import bert, gpt2, llama, nanogpt, neox, own, torch_encoder, vit
 from genscope.checkpoints._layout import BIASES, GROUPED, Config, HeadWeights, Kind, Layout, Stack, Weights
 from genscope.checkpoints.doubts import find_doubts, find_kind
 from genscope.checkpoints.norms import largest_row_norm
@@ -61,6 +61,8 @@ class Model:
         kind = self.kind
         if kind is None:
             return None
+        if self.layout.longest is not None:
+            return self.layout.longest(self.stack, layer)
         bounds = [self._norm_bound(name, kind.gain) for name in self.layout.input_norms(layer)]
         known = [bound for bound in bounds if bound is not None]
         return max(known) if known and len(known) == len(bounds) else None
@@ -107,10 +109,12 @@ class Model:
 def open_model(path: Path, *, config: Path | None = None, heads: int | None = None) -> Model:
     """The model in a safetensors file or a directory; sizes come from `config`, or else from the config.json there.
 
-    Of a config with a `text_config`, as models of text and images have, that part is read. `heads` takes precedence
-    over the number of query heads in the config.
+    A model that genscope wrote tells its sizes itself. Of a config with a `text_config`, as models of text and images
+    have, that part is read. `heads` takes precedence over the number of query heads in the config.
     """
     weights = read_tensors(path)
+    if path.is_file() and (told := own.description(path)) is not None:
+        return Model(*own.arranged(path, weights, told))
     beside = (path if path.is_dir() else path.parent) / "config.json"
     found = _of_text(read_json(config or beside) if config or beside.is_file() else {})
     layout, prefix, layers = _recognise(path, weights, found)

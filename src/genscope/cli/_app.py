@@ -26,6 +26,7 @@ from genscope.cli import (
     construct,
     dominate,
     export,
+    learn,
     probe,
     report,
     reproduce,
@@ -41,6 +42,7 @@ from genscope.cli._modes import with_modes
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "list": list_.list_,
+    "learn": learn.learn,
     "run": run.run,
     "reproduce": reproduce.reproduce,
     "construct": construct.construct,

@@ -21,6 +21,8 @@ from genscope.refusal import Refusal
 
 def find_study(name: str) -> Study:
     """The shipped study of that name, or the one in `file.py:name`."""
+    if name.startswith("learn:"):
+        return _asked(name)
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return _study_in(Path(file), attribute)
@@ -36,6 +38,14 @@ def find_study(name: str) -> Study:
     raise Refusal(
         f"got the study {name!r}: shipped are {', '.join(shipped)}; one of your own is named file.py:study. {advice}"
     )
+
+
+def _asked(text: str) -> Study:
+    """The study of a question that was asked by `genscope learn`."""
+    from genscope.questions.question import parsed
+    from genscope.questions.study import study
+
+    return study(parsed(text))
 
 
 def find_selection(

@@ -57,8 +57,8 @@ def checkpoint(
 ) -> None:
     """Measure the attention heads of a model in safetensors files, and bound their capacity.
 
-    Knows BERT, RoBERTa, GPT-2, nanoGPT, LLaMA, Mistral, Qwen, Gemma, Phi, timm's ViT, PyTorch's encoder and GPT-NeoX.
-    A model that only has the names of these gets norms and no bounds.
+    Knows BERT, RoBERTa, GPT-2, nanoGPT, LLaMA, Mistral, Qwen, Gemma, Phi, timm's ViT, PyTorch's encoder, GPT-NeoX and
+    genscope's own model files. A model that only has the names of these gets norms and no bounds.
 
     Example: genscope checkpoint model.safetensors --samples 100000 --context-length 128
     """

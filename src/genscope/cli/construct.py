@@ -85,8 +85,10 @@ def construct(
 
 
 def _facts(built: "Construction", verdict: "Verification", function: "SparseFunction") -> dict[str, Any]:
-    from genscope.constructions import weight_norms
+    from genscope.constructions import cover_arguments, weight_norms
+    from genscope.constructions.head_norms import command
 
+    asked = cover_arguments(built, function.context_length)
     return {
         "expression": None,
         "context_length": function.context_length,
@@ -101,6 +103,8 @@ def _facts(built: "Construction", verdict: "Verification", function: "SparseFunc
         "dimension": built.model.encoding.dim,
         "source": built.source,
         "promised_norms": {name: built.norms.get(name) for name in weight_norms(built.model)},
+        "head": asked,
+        "bound": command(asked),
     }
 
 
@@ -127,6 +131,12 @@ def _tell(facts: dict[str, Any], built: "Construction") -> None:
     needed = f"the proof needs {built.needed:.6g}" if math.isfinite(built.needed) else "no gamma suffices for the proof"
     typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
     print_table("Frobenius norms", ["weight", "norm", "at most", "theorem"], rows)
+    print_table(
+        "What the covering bound of its head asks for, at half the margin of the output",
+        ["argument", "value"],
+        [[name.replace("_", " "), f"{value:.6g}"] for name, value in facts["head"].items()],
+    )
+    typer.echo(facts["bound"])
 
 
 def _what_would_do(facts: dict[str, Any], built: "Construction") -> str:

@@ -15,6 +15,8 @@ from genscope.constructions.fourier_projection import plateau_fraction as platea
 from genscope.constructions.fourier_projection import project as project
 from genscope.constructions.fourier_tuning import balance as balance
 from genscope.constructions.fourier_verification import verify_fourier as verify_fourier
+from genscope.constructions.head_norms import cover_arguments as cover_arguments
+from genscope.constructions.head_norms import head_norms as head_norms
 from genscope.constructions.interpolation import interpolate as interpolate
 from genscope.constructions.interpolation import interpolation_bound as interpolation_bound
 from genscope.constructions.parity_chain import ChainConstruction as ChainConstruction

@@ -13,6 +13,9 @@ from genscope.models import torch_module as torch_module
 from genscope.models._batch import called as called
 from genscope.models._batch import outputs as outputs
 from genscope.models.bit_classifier import BitClassifier as BitClassifier
+from genscope.models.bit_encoder import BitEncoder as BitEncoder
+from genscope.models.bit_perceptron import BitPerceptron as BitPerceptron
+from genscope.models.bit_recurrent import BitRecurrent as BitRecurrent
 from genscope.models.bit_transformer import BitTransformer as BitTransformer
 from genscope.models.torch_module import TorchModel as TorchModel
 from genscope.models.torch_module import from_torch as from_torch

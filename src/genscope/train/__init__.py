@@ -10,6 +10,7 @@ from genscope.train.loss import logistic as logistic
 from genscope.train.loss import masked as masked
 from genscope.train.loss import own_loss as own_loss
 from genscope.train.loss import squared as squared
+from genscope.train.minibatch import Minibatch as Minibatch
 from genscope.train.objective import AbstractObjective as AbstractObjective
 from genscope.train.objective import PacBayes as PacBayes
 from genscope.train.objective import Risk as Risk

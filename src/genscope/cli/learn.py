@@ -1,0 +1,267 @@
+"""`genscope learn`: the samples that networks need to learn a function, and what theory says.
+
+Guarantee: what is stored already is not computed again; thresholds have intervals, or are bounds.
+"""
+
+import shlex
+from contextlib import nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from genscope.cli._errors import complain
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
+from genscope.cli.run import Retry
+from genscope.extras import need
+from genscope.refusal import Refusal
+
+if TYPE_CHECKING:
+    from genscope.questions import Answer
+
+_PICTURES = (".svg", ".png", ".pdf")
+
+
+class OptimizerName(StrEnum):
+    """What takes the steps."""
+
+    adam = "adam"
+    adamw = "adamw"
+    sgd = "sgd"
+
+
+def learn(
+    function: Annotated[
+        str, typer.Argument(metavar="EXPR", help="Boolean expression such as 'maj(x1,x4,x7)', or my_file.py:task.")
+    ],
+    context_length: Annotated[
+        str, typer.Option("--context-length", metavar="T,T", help="Numbers of bits; three or more give a law.")
+    ],
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--network",
+            metavar="NAME,NAME",
+            help="transformer, bit-transformer, deep, mlp, rnn, gru, lstm, linear, ideal, or my_file.py:build; may be "
+            "repeated. Default: transformer.",
+        ),
+    ] = None,
+    layers: Annotated[
+        int | None, typer.Option("--layers", metavar="N", help="Of the network deep. Default: 2.")
+    ] = None,
+    heads: Annotated[int | None, typer.Option("--heads", metavar="N", help="Of the network deep. Default: 4.")] = None,
+    dim: Annotated[
+        int | None, typer.Option("--dim", metavar="N", help="Width of the network deep. Default: 32.")
+    ] = None,
+    noise: Annotated[
+        float, typer.Option("--noise", metavar="P", help="Share of training labels that are flipped.")
+    ] = 0,
+    bias: Annotated[
+        str, typer.Option("--bias", metavar="P", help="Probability that a bit is 1, or balanced, for balanced labels.")
+    ] = "balanced",
+    accuracy: Annotated[
+        float, typer.Option("--accuracy", metavar="P", help="Share of held-out examples that a run must get right.")
+    ] = 1.0,
+    success: Annotated[float, typer.Option("--success", metavar="P", help="Share of trials that must succeed.")] = 0.8,
+    restarts: Annotated[
+        int, typer.Option("--restarts", metavar="K", help="Networks per sample; the one that agrees best counts.")
+    ] = 1,
+    fixed_support: Annotated[
+        bool, typer.Option("--fixed-support", metavar="", help="Keep the bits where the expression has them.")
+    ] = False,
+    rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Most steps of a run.")] = None,
+    optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="What takes the steps.")] = None,
+    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    width: Annotated[
+        float | None, typer.Option("--width", metavar="X", help="Ends the search: interval within a factor 1 + X.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer: .svg, .png or .pdf.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
+    ] = False,
+    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a trial that takes longer.")
+    ] = None,
+    accept_changes: AcceptChanges = False,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how many samples networks need to learn a function, with what theory says beside it.
+
+    Each trial draws the bits that matter, a sample and initial weights anew. What is stored already is not computed
+    again; after an interruption the same command goes on.
+
+    Example: genscope learn "maj(x1,x4,x7)" --context-length 40 --network transformer,mlp --budget quick
+    """
+    from genscope.cli._jax import prepare_jax
+
+    prepare_jax()
+    from genscope.cli._findings import expected
+    from genscope.cli._lookup import find_store
+    from genscope.cli._output import print_json
+    from genscope.cli._pool import computing, fitting
+    from genscope.cli._progress import following
+    from genscope.cli._tell import tell_plan
+    from genscope.cli._user_code import users_code
+    from genscope.lab import Store, preview, run
+    from genscope.lab.plans.design import cores
+    from genscope.lab.results.cautions import cautions
+    from genscope.lab.results.mixtures import failed_trials
+    from genscope.questions.asking import prepare
+
+    if plot is not None:
+        _check_picture(plot)
+    if dry_run and retry is not None:
+        raise Refusal("learn got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+    named = _networks(network or ["transformer"], layers, heads, dim)
+    with users_code(next((name for name in [function, *named] if ".py:" in name), function)):
+        asked = prepare(
+            function,
+            context_length=_lengths(context_length),
+            network=named,
+            budget=budget.value,
+            noise=noise,
+            bias=_bias(bias),
+            accuracy=accuracy,
+            success=success,
+            restarts=restarts,
+            fixed_support=fixed_support,
+            rate=rate,
+            steps=steps,
+            optimizer=None if optimizer is None else optimizer.value,
+            width=width,
+        )
+    selection = asked.selection
+    with computing(workers, cluster, time_limit) as pool:
+        if dry_run:
+            with find_store(store) or nullcontext() as known:
+                plan = expected(selection, preview(known, selection, workers=1), pool.slots() if pool else cores())
+            print_json(plan) if as_json else tell_plan(plan)
+            return
+        with Store(store) as opened:
+            fit = nullcontext(pool) if pool else fitting(preview(opened, selection, workers=1))
+            with fit as chosen, following(opened) as follow:
+                options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
+                run(asked.study, selection, store=opened, pool=chosen, progress=follow, **options)
+            answer = asked.collect(opened)
+    frame = answer.reading.frame
+    for warning in cautions(answer.reading):
+        complain(f"warning: {warning}")
+    if plot is not None:
+        answer.plot(plot)
+    print_json(answer.facts()) if as_json else _tell(answer, _again(store))
+    failed = failed_trials(frame)
+    if 0 < len(failed) == len(frame):
+        complain(f"every trial failed. The first one says:\n{failed['error'][0].rstrip()}")
+        raise typer.Exit(1)
+
+
+def _networks(given: list[str], layers: int | None, heads: int | None, dim: int | None) -> list[str]:
+    names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",") if name.strip()))
+    if (layers, heads, dim) != (None, None, None) and "deep" not in names:
+        raise Refusal(
+            f"learn got --layers, --heads or --dim with the networks {', '.join(names)}: they are sizes of the network "
+            "deep. Name it by --network deep, or leave them out."
+        )
+    sized = f"deep-{2 if layers is None else layers}x{4 if heads is None else heads}x{32 if dim is None else dim}"
+    return [sized if name == "deep" else name for name in names]
+
+
+def _lengths(text: str) -> list[int]:
+    try:
+        return list(dict.fromkeys(int(word) for word in text.split(",") if word.strip()))
+    except ValueError:
+        raise Refusal(
+            f"learn got --context-length {text}: it takes whole numbers with commas between. Write 64,256, say."
+        ) from None
+
+
+def _bias(text: str) -> float | None:
+    if text == "balanced":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise Refusal(f"learn got --bias {text}: it is a probability, or balanced. Write 0.5, say.") from None
+
+
+def _check_picture(path: Path) -> None:
+    """Before minutes are spent on what it would show."""
+    need("report", given=f"learn got --plot {path}")
+    if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
+        raise Refusal(
+            f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
+            "exists. Give such a name, or make the directory first."
+        )
+
+
+def _again(store: str) -> str:
+    return "" if store == DEFAULT_STORE else f" --store {shlex.quote(store)}"
+
+
+def _tell(answer: "Answer", store: str) -> None:
+    from genscope.cli._output import print_table
+    from genscope.questions.answer import interval, kind, size
+    from genscope.report import words
+
+    function = answer.function
+    if answer.placements is not None:
+        counted = answer.placements.items()
+        class_ = ", ".join(f"{'unknown' if n is None else f'{n:,}'} at T = {length}" for length, n in counted)
+        typer.echo(
+            f"{answer.question.asked}: {function['support']} bits matter, degree {function['degree']}, "
+            f"{function['sparsity']} Fourier components, total influence {words.number(function['influence'])}; bits "
+            f"are 1 with probability {words.number(answer.question.probability)}"
+        )
+        typer.echo(f"The class, all placements of its bits: {class_} functions\n")
+    rows: list[list[Any]] = [
+        [
+            row["network"],
+            f"{row['context_length']:,}",
+            *interval(row),
+            _plateau(row),
+            str(row["trials"]),
+            words.duration(row["seconds"]),
+        ]
+        for row in answer.rows
+    ]
+    title = f"Samples at which {100 * answer.question.success:g} % of trials succeed"
+    print_table(title, ["network", "T", "samples", "95 % interval", "plateau", "trials", "computing"], rows, names=2)
+    for name, law in answer.laws.items():
+        typer.echo(f"{name}: {law['verdict']}")
+    print_table(
+        "What theory says",
+        ["statement", "T", "samples", "trust", "says"],
+        [
+            [each.name, f"{each.context_length:,}", size(each.sample_size), kind(each), each.says]
+            for each in answer.statements
+        ],
+        names=2,
+    )
+    for name, recipe in answer.recipes.items():
+        typer.echo(f"{name}: {recipe}")
+    typer.echo(f"\n{answer.sentence}")
+    if answer.next_step:
+        typer.echo(answer.next_step)
+    typer.echo(f"Stored as {answer.study.name}; next: genscope report{store}")
+
+
+def _plateau(row: dict[str, Any]) -> str:
+    from genscope.report import words
+
+    known = row["plateau"]
+    if known is None:
+        return "unknown"
+    return " ".join(words.measured(*known.values()))

@@ -1,0 +1,234 @@
+"""Question: which function is to be learned, from what data, and what counts as success.
+
+Networks and context lengths are axes of the study that answers it, so that another network or length adds trials to the
+same study.
+
+Departures: expressions are known by their class, all placements of their variables: `maj(x1,x4,x7)` and `maj(x0,x1,x2)`
+are one question unless the support is fixed.
+Guarantee: exact; two questions with the same trials have the same name.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Array, Key
+
+from genscope.fourier import parse
+from genscope.fourier.expression import Expression
+from genscope.questions.recipes import Recipe
+from genscope.questions.user_files import UserFile, is_user_file, user_file
+from genscope.refusal import Refusal
+from genscope.tasks import AbstractTask, SparseExpression
+
+LARGEST_SUPPORT = 12
+MOST_RESTARTS = 100
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked. Everything but `asked`, `success` and `width` determines the trials."""
+
+    function: str
+    """An expression with its variables numbered from 0 (as they are with a fixed support), or the label of `task`."""
+    noise: float = 0.0
+    """Probability with which a training label is flipped."""
+    bias: float | None = None
+    """Probability that a bit is 1; None for the one that balances the labels."""
+    accuracy: float = 1.0
+    """Share of 10,000 held-out examples, with clean labels, that a run must get right."""
+    restarts: int = 1
+    fixed_support: bool = False
+    rate: float | None = None
+    steps: int | None = None
+    optimizer: str | None = None
+    task: UserFile | None = None
+    builders: tuple[UserFile, ...] = ()
+    asked: str = ""
+    """The function in the user's own words."""
+    success: float = 0.8
+    """Share of trials that must succeed."""
+    width: float | None = None
+    """Half of the relative width of the interval that is looked for; None for the budget's."""
+
+    def __post_init__(self) -> None:
+        checks = {
+            "noise": (0 <= self.noise < 0.5, "labels are flipped with a probability from 0 to below 0.5"),
+            "bias": (self.bias is None or 0 < self.bias < 1, "a bit is 1 with a probability between 0 and 1"),
+            "accuracy": (0.5 < self.accuracy <= 1, "an accuracy worth asking for lies above 0.5 and is 1 at most"),
+            "success": (0 < self.success < 1, "a share of trials lies between 0 and 1"),
+            "restarts": (1 <= self.restarts <= MOST_RESTARTS, f"a trial trains 1 to {MOST_RESTARTS} networks"),
+            "width": (self.width is None or 0.01 <= self.width <= 10, "a width lies between 0.01 and 10"),
+        }
+        for name, (fits, allowed) in checks.items():
+            if not fits:
+                raise Refusal(f"learn got {name} {getattr(self, name)}: {allowed}. Choose such a value.")
+        Recipe().override(self.rate, self.steps, self.optimizer)
+
+    @functools.cached_property
+    def name(self) -> str:
+        """Of the study: words of the function, and a hash of all that determines the trials."""
+        facts = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TOLD}
+        facts["task"] = None if self.task is None else self.task.digest
+        text = json.dumps(facts, sort_keys=True)
+        words = re.sub(r"[^a-z0-9]+", "-", self.function.partition("@")[0].lower()).strip("-")[:40].strip("-")
+        return f"learn-{words}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+    @functools.cached_property
+    def expression(self) -> Expression | None:
+        """The function, if it is an expression."""
+        return None if self.task is not None else parse(self.function)
+
+    @property
+    def support_size(self) -> int | None:
+        """How many bits matter, if that is known."""
+        return None if self.expression is None else len(self.expression.support)
+
+    @functools.cached_property
+    def probability(self) -> float | None:
+        """That a bit is 1, if the function is an expression."""
+        if self.expression is None:
+            return None
+        support, table = self.expression.reduced
+        places = range(len(support))
+        return SparseExpression.at(places, table, context_length=len(places), probability=self.bias).probability
+
+    def draw(self, key: Key[Array, ""], context_length: int) -> AbstractTask:
+        """The task of one trial."""
+        if self.task is not None:
+            return made_task(self.task, key, context_length)
+        assert self.expression is not None
+        known: dict[str, Any] = {"context_length": context_length, "probability": self.probability}
+        if self.fixed_support:
+            support, table = self.expression.reduced
+            return SparseExpression.at(support, table, **known)
+        return SparseExpression.draw(key, expression=self.expression, **known)
+
+    def check(self, context_length: int) -> None:
+        """Refuse a context that cannot hold the function."""
+        if context_length < 1 or context_length > 1_000_000:
+            raise Refusal(f"learn got a context of {context_length} bits: 1 to 1,000,000 are possible. Choose such.")
+        if self.expression is None:
+            return
+        needed = max(self.expression.support) + 1 if self.fixed_support else len(self.expression.support)
+        if context_length < needed:
+            raise Refusal(
+                f"learn got {self.asked} with a context of {context_length} bits: the function needs {needed}. "
+                "Lengthen the context."
+            )
+
+    @property
+    def text(self) -> str:
+        """How `genscope run` finds the study again: `learn:EXPR`, with what differs from the defaults after it."""
+        standard = Question(function="")
+        told = (
+            "noise",
+            "bias",
+            "accuracy",
+            "restarts",
+            "fixed_support",
+            "rate",
+            "steps",
+            "optimizer",
+            "success",
+            "width",
+        )
+        given = [f"{n}={_word(getattr(self, n))}" for n in told if getattr(self, n) != getattr(standard, n)]
+        given += [f"network={file.path}:{file.name}" for file in self.builders]
+        return "#".join([f"learn:{self.asked if self.task is None else f'{self.task.path}:{self.task.name}'}", *given])
+
+    def encoded(self) -> str:
+        """The question as a Python name, by which worker processes find its study."""
+        return f"q_{json.dumps(dataclasses.asdict(self)).encode().hex()}"
+
+    @staticmethod
+    def decoded(name: str) -> "Question":
+        """The question of such a name."""
+        facts = json.loads(bytes.fromhex(name.removeprefix("q_")))
+        facts["task"] = facts["task"] and UserFile(**facts["task"])
+        return Question(**facts | {"builders": tuple(UserFile(**each) for each in facts["builders"])})
+
+
+_TOLD = ("asked", "success", "width", "builders")  # they do not change a trial
+
+
+def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) -> Question:
+    """The question about a function, an expression or `my_file.py:task`; `builders` make networks of the user's."""
+    if is_user_file(function):
+        if settings.get("bias") is not None or settings.get("fixed_support"):
+            raise Refusal(
+                f"learn got the task {function} with a bias or a fixed support: your task draws its inputs and its "
+                "support itself. Leave these options out."
+            )
+        task = user_file(function)
+        return Question(task.label, task=task, builders=builders, asked=function, **settings)
+    expression = parse(function)
+    support = expression.support
+    if not support:
+        raise Refusal(
+            f"learn got {function!r}, which is constant: there is nothing to learn. Write a function that depends on "
+            "some bit."
+        )
+    if len(support) > LARGEST_SUPPORT:
+        raise Refusal(
+            f"learn got {function!r}, which depends on {len(support)} bits: at most {LARGEST_SUPPORT} are possible. "
+            "Write a function of fewer bits, or bring a task of your own."
+        )
+    text = "".join(function.split())
+    if not settings.get("fixed_support"):
+        text = _renumbered(text, expression.variables)
+    return Question(text, builders=builders, asked=function, **settings)
+
+
+def _renumbered(text: str, variables: tuple[int, ...]) -> str:
+    """The expression with its variables numbered from 0, in their order.
+
+    >>> _renumbered("x7 & maj(x1,x20,x3)", (1, 3, 7, 20))
+    'x2 & maj(x0,x3,x1)'
+    """
+    place = {variable: number for number, variable in enumerate(variables)}
+    return re.sub(r"\bx(\d+)\b", lambda found: f"x{place[int(found[1])]}", text)
+
+
+def parsed(text: str) -> Question:
+    """The question of `Question.text`."""
+    function, *given = text.removeprefix("learn:").split("#")
+    settings: dict[str, Any] = {}
+    networks = []
+    for part in given:
+        name, _, word = part.partition("=")
+        if name == "network":
+            networks.append(word)
+        elif name in _READ:
+            settings[name] = _READ[name](word)
+        else:
+            raise Refusal(f"got {text!r}, in which {name!r} is no setting: they are {', '.join(_READ)}. Correct it.")
+    return ask(function, builders=tuple(map(user_file, networks)), **settings)
+
+
+_READ = {
+    **dict.fromkeys(("noise", "bias", "accuracy", "rate", "success", "width"), float),
+    **dict.fromkeys(("restarts", "steps"), int),
+    "fixed_support": lambda word: word == "True",
+    "optimizer": str,
+}
+
+
+def _word(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def made_task(file: UserFile, key: Key[Array, ""], context_length: int) -> AbstractTask:
+    """The user's task: an object as it is, or what their function makes of a key and the context length."""
+    found = file.found()
+    made = found if isinstance(found, AbstractTask) else found(key, context_length)
+    if not isinstance(made, AbstractTask):
+        raise Refusal(
+            f"got {file.label}, which gives a {type(made).__name__}: it names a genscope.tasks.AbstractTask, or a "
+            "function of a key and a context length that makes one. Return a task."
+        )
+    return made

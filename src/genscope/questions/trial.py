@@ -1,0 +1,238 @@
+"""One trial of a question: draw the function and a sample, train a network on it, and look whether it has learned.
+
+A run is looked at every few steps. It succeeds at the first look at which it gets the asked share of 10,000 held-out
+examples right, and is given up when its training loss has fallen below a floor, or after its steps. With restarts, each
+network is trained without any look at held-out labels, and the one that agrees most with another counts.
+
+Source: edelman2022, Section 6 (success at 100 % of held-out examples).
+Departures: samples that fit several hypotheses are not drawn again: they are part of what samples cost.
+Guarantee: exact; function, initial weights, sample and held-out examples come from separate streams.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Key
+
+from genscope.models import outputs
+from genscope.questions.networks import IDEAL, OWN, Network, named
+from genscope.questions.placements import placements
+from genscope.questions.question import Question
+from genscope.questions.user_files import UserFile
+from genscope.random import biased_bits, derived, stream
+from genscope.refusal import Refusal
+from genscope.tasks import AbstractTask, Batch, find_rival
+from genscope.tasks.sparse_boolean import AbstractSparseBoolean
+from genscope.train import Fit, Floor, Minibatch, Risk, Validation, cross_entropy, fit
+
+DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
+SMALLEST = 128  # rows of a step, or a doubling
+MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
+FRESH = 1000  # unlabelled inputs on which restarts are compared
+SCREEN = 5.0  # standard deviations below the asked accuracy, at which a look at 500 examples is enough
+
+
+def run_trial(
+    question: Question, key: Key[Array, ""], *, context_length: int, network: str, sample_size: int
+) -> dict[str, Any]:
+    """Whether one network learns one function from one sample."""
+    task = question.draw(stream(key, "support"), context_length)
+    data_key = stream(key, "data")
+    sample = _sample(task, stream(data_key, "training"), sample_size, question.noise)
+    if network == IDEAL:
+        return _identified(task, sample, sample_size)
+    learner = network_of(question, network)
+    validation = Validation(task, key=stream(data_key, "validation"), predict=learner.predict)
+    prepared = Batch(learner.prepare(sample.x), sample.y) if learner.prepare else sample
+    keys = [stream(key, "init")] + [derived(stream(key, "init"), number) for number in range(1, question.restarts)]
+    train = functools.partial(
+        _trained, learner, question, context_length, prepared, sample_size, stream(data_key, "rows")
+    )
+    if question.restarts > 1:
+        runs = [train(init, None) for init in keys]
+        chosen = runs[_consensus(learner, [run.model for run in runs], task, stream(data_key, "fresh"))]
+        accuracy = validation.accuracy(chosen.model)
+        success = accuracy >= question.accuracy
+    else:
+        chosen = train(keys[0], lambda progress: reached(validation, progress.model, question.accuracy))
+        success = chosen.stopped
+        accuracy = 1.0 if success and question.accuracy == 1 else validation.accuracy(chosen.model)
+    return {
+        "success": success,
+        "held_out_accuracy": accuracy,
+        "training_loss": chosen.loss,
+        "steps": chosen.steps,
+        "diverged": chosen.diverged,
+    }
+
+
+def reached(validation: Validation, model: Any, accuracy: float) -> bool:
+    """Whether a model gets the asked share right; far from it, after a look at the first examples."""
+    if accuracy == 1:
+        return validation.perfect(model)
+    spread = SCREEN * math.sqrt(accuracy * (1 - accuracy) / validation.chunk)
+    return validation.screen(model) >= accuracy - spread and validation.accuracy(model) >= accuracy
+
+
+def _trained(
+    learner: Network,
+    question: Question,
+    context_length: int,
+    examples: Batch,
+    sample_size: int,
+    key: Key[Array, ""],
+    init: Key[Array, ""],
+    stop: Callable[..., bool] | None,
+) -> Fit:
+    recipe = learner.recipe.override(question.rate, question.steps, question.optimizer)
+    rows = min(_doubling(sample_size, SMALLEST), recipe.rows)
+    rules = () if stop is None else (stop,)
+    return fit(
+        learner.build(init, context_length),
+        Minibatch(examples, sample_size, rows=rows, key=key),
+        Risk(cross_entropy, learner.train),
+        until=(recipe.steps, *rules, Floor(recipe.floor)),
+        optimizer=recipe.made(),
+        every=recipe.every,
+    )
+
+
+def _doubling(size: int, smallest: int) -> int:
+    """The smallest of the doublings that is not below the size."""
+    while smallest < size:
+        smallest *= 2
+    return smallest
+
+
+@functools.partial(jax.jit, static_argnames=("size", "noise"))
+def _noisy(task: AbstractTask, key: Key[Array, ""], size: int, noise: float) -> Batch:
+    drawn = task.sample(stream(key, "examples"), size)
+    if not noise:
+        return drawn
+    flipped = biased_bits(stream(key, "noise"), (size,), noise)
+    return Batch(drawn.x, jnp.where(flipped, 1 - drawn.y, drawn.y))
+
+
+def _sample(task: AbstractTask, key: Key[Array, ""], size: int, noise: float) -> Batch:
+    """At least so many examples, of which training sees the first ones."""
+    return _noisy(task, key, _doubling(size, DRAWN), noise)
+
+
+def _identified(task: AbstractTask, sample: Batch, size: int) -> dict[str, Any]:
+    """The ideal learner: it knows the function up to its placement, and fails where another placement fits as well."""
+    assert isinstance(task, AbstractSparseBoolean)
+    rival = find_rival(task, np.asarray(sample.x)[:size], np.asarray(sample.y)[:size])
+    return {"success": rival is None}
+
+
+@functools.partial(jax.jit, static_argnames="predict")
+def _decisions(model: Any, x: Array, predict: Callable[..., Array]) -> Bool[Array, " m"]:
+    return predict(model, x) > 0
+
+
+def _consensus(learner: Network, models: Sequence[Any], task: AbstractTask, key: Key[Array, ""]) -> int:
+    """The number of the model that agrees with some other one on most of some fresh inputs; the first of equals."""
+    x = _noisy(task, key, FRESH, 0.0).x
+    votes = np.stack([np.asarray(_decisions(model, x, predict=learner.predict)) for model in models])
+    agreement = (votes[:, None] == votes[None]).mean(axis=2)
+    np.fill_diagonal(agreement, -1)
+    return int(agreement.max(axis=1).argmax())
+
+
+@functools.cache
+def network_of(question: Question, name: str) -> Network:
+    """The network of a name, or of a label of the user's."""
+    own = next((file for file in question.builders if file.label == name), None)
+    return named(name) if own is None else Network(own.label, functools.partial(_built, own), OWN)
+
+
+class _Rest:
+    """What a user's module has beside its arrays: equal to itself alone, and hashed as such."""
+
+    def __init__(self, tree: Any):
+        self.tree = tree
+
+
+class Own(eqx.Module):
+    """A user's network as arrays and the rest, which programs are compiled for."""
+
+    arrays: Any
+    rest: _Rest = eqx.field(static=True)
+
+    def outputs(self, x: Array) -> Array:
+        """Outputs of a batch."""
+        return outputs(eqx.combine(self.arrays, self.rest.tree), x)
+
+
+def _built(file: UserFile, key: Key[Array, ""], context_length: int) -> Own:
+    """The user's network; parts that are no arrays are those of its first, so that programs are shared."""
+    arrays, rest = eqx.partition(file.found()(key, context_length), eqx.is_array)
+    first = _first_rest(file, context_length)
+    # A class that the builder defines anew with every call is another class each time: its programs are not shared.
+    same = jax.tree.structure(rest) == jax.tree.structure(first.tree)
+    return Own(arrays, first if same else _Rest(rest))
+
+
+@functools.cache
+def _first_rest(file: UserFile, context_length: int) -> _Rest:
+    return _Rest(eqx.partition(file.found()(jr.key(0), context_length), eqx.is_array)[1])
+
+
+def check_task(question: Question, context_length: int) -> None:
+    """Refuse a task of the user's whose examples are not bits with a label 0 or 1."""
+    if question.task is None:
+        return
+    batch = _noisy(question.draw(jr.key(0), context_length), jr.key(1), DRAWN, 0.0)
+    labels = np.unique(np.asarray(batch.y))
+    if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isin(labels, (0, 1)).all():
+        raise Refusal(
+            f"learn got the task {question.asked}, whose inputs have the shape {batch.x.shape[1:]} and whose labels "
+            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is "
+            f"{context_length} bits with a label 0 or 1. Give a task of that kind, or its own context length."
+        )
+
+
+def _check_ideal(question: Question, context_length: int) -> None:
+    if question.task is not None:
+        task = question.draw(jr.key(0), context_length)
+        if not isinstance(task, AbstractSparseBoolean):
+            raise Refusal(
+                f"learn got the network {IDEAL!r} for a {type(task).__name__}: rivals of a sparse Boolean function are "
+                "searched for. Leave this network out."
+            )
+    elif (hypotheses := placements(question, context_length)) is None or hypotheses > MOST_HYPOTHESES:
+        number = "" if hypotheses is None else f"{hypotheses:,} "
+        raise Refusal(
+            f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
+            f"{number}placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
+            "Shorten the context, or leave this network out."
+        )
+
+
+def check_network(question: Question, name: str, context_length: int) -> None:
+    """Refuse a network that is not known, or one of the user's whose output is no single number."""
+    if name == IDEAL:
+        _check_ideal(question, context_length)
+        return
+    network_of(question, name)  # refuses a name that is not known
+    if name not in {file.label for file in question.builders}:
+        return
+    model = next(file for file in question.builders if file.label == name).found()(jr.key(0), context_length)
+    if not callable(model):
+        raise Refusal(
+            f"learn got the network {name}, whose builder returns a {type(model).__name__}: it is an Equinox module "
+            "that takes one example. Return one."
+        )
+    shape = eqx.filter_eval_shape(outputs, model, jnp.zeros((2, context_length), bool)).shape
+    if shape != (2,):
+        raise Refusal(
+            f"learn got the network {name}, whose output for one example of {context_length} bits has the shape "
+            f"{shape[1:]}: it is one number, the logit of label 1, of shape (). Return a scalar."
+        )

@@ -1,0 +1,94 @@
+"""A user's Python in a question: `my_file.py:name`, known by the content of its file.
+
+Departures: what the file imports from elsewhere is not looked at.
+Guarantee: a file that has changed is another one, so that results never mix; a worker with another file refuses.
+"""
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from genscope.lab.execution.reference import load
+from genscope.refusal import Refusal
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """A name in a file; `label` is how a stored trial knows it, `path` where the file is on this machine."""
+
+    path: str
+    name: str
+    digest: str
+
+    @property
+    def label(self) -> str:
+        """File, name and the first digits of the content's digest."""
+        place = f"{Path(self.path).name}:{self.name}" if self.path else self.name
+        return f"{place}@{self.digest[:8]}"
+
+    def found(self) -> Any:
+        """What the name stands for; what the file raises comes out."""
+        if not self.path:
+            return _TYPED[self.digest]
+        if _digest(Path(self.path)) != self.digest:
+            raise Refusal(
+                f"{self.path} is not the file that the question was asked with: it has changed, or it is another one "
+                "on this machine. Leave it alone while the question is worked on, or ask again."
+            )
+        return _found(self.path, self.name, self.digest)
+
+
+def is_user_file(text: str) -> bool:
+    """Whether a text has the form `my_file.py:name`.
+
+    >>> is_user_file("my_file.py:build"), is_user_file("maj(x0,x1,x2)"), is_user_file("mlp")
+    (True, False, False)
+    """
+    file, colon, name = text.rpartition(":")
+    return bool(colon) and file.endswith(".py") and name.isidentifier()
+
+
+def user_file(text: str) -> UserFile:
+    """The file and name of `my_file.py:name`; the file is read, not run."""
+    file, _, name = text.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise Refusal(f"got {text!r}, but there is no file {file}: your own code is named file.py:name. Correct it.")
+    return UserFile(str(path.resolve()), name, _digest(path))
+
+
+def local(function: Callable[..., Any]) -> UserFile:
+    """A function of this process, known by its source text; what it refers to is not looked at."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):  # typed in where nothing keeps it, or a callable object
+        code = getattr(function, "__code__", None)
+        text = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(function)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    _TYPED[digest] = function
+    return UserFile("", getattr(function, "__name__", type(function).__name__), digest)
+
+
+_TYPED: dict[str, Callable[..., Any]] = {}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        raise Refusal(
+            f"got {path}, which cannot be read here. Bring the file to every machine that computes."
+        ) from None
+
+
+@functools.cache
+def _found(path: str, name: str, digest: str) -> Any:
+    module = load(Path(path))
+    if not hasattr(module, name):
+        known = [each for each in vars(module) if not each.startswith("_")]
+        raise Refusal(f"got {path}:{name}, but the file has no {name!r}: it has {', '.join(known)}. Name one of these.")
+    return getattr(module, name)

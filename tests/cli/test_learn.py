@@ -1,0 +1,159 @@
+"""`genscope learn`: a question from the command line, asked twice, asked wrongly, with code of one's own."""
+
+import shlex
+
+import pytest
+
+from genscope.lab import Store
+
+QUICK = ("--budget", "quick", "--width", "0.5")
+
+
+def test_the_contract_for_scripts(call_json, call):
+    asked = ("learn", "x1 & x3", "--context-length", "4,8,16", "--network", "ideal", *QUICK)
+    plan = call_json(*asked, "--dry-run")
+    assert (plan["points"], plan["stored"]) == (3, 0)
+    facts = call_json(*asked, "--plot", "answer.png")
+    assert set(facts) == {"question", "answers", "laws", "theory", "function", "summary", "next"}
+    keys = {"network", "context_length", "sample_size", "low", "high", "plateau", "trials", "seconds", "state"}
+    assert all(set(row) == keys for row in facts["answers"])
+    assert {"name", "context_length", "sample_size", "explicit", "vacuous"} <= set(facts["theory"][0])
+    assert {"degree": 2, "sparsity": 3, "support": 2}.items() <= facts["function"].items()
+    assert facts["question"]["placements"] == {"4": 6, "8": 28, "16": 120}
+    assert facts["laws"]["ideal"]["best"] in facts["laws"]["ideal"]["laws"]
+    study = facts["question"]["study"]
+    with Store("sqlite:///genscope.db") as store:
+        stored = store.counts()[study]["ok"]
+        [selection] = store.selections(study)
+        assert stored == sum(row["trials"] for row in facts["answers"])
+    again = call_json(*asked)
+    assert again == facts
+    plan = call_json(*asked, "--dry-run")
+    assert plan["stored"] == plan["trials"] == stored
+    with open("answer.png", "rb") as drawn:
+        assert drawn.read(4) == b"\x89PNG"
+    repeated = call_json(*shlex.split(selection.command)[1:])  # what a report says that makes it again
+    assert (repeated["trials"], repeated["new_trials"]) == (stored, 0)
+    assert study in call("list").stdout
+    assert "trials" in call("export", study, "--format", "csv").stdout
+    call("report")
+
+
+def test_what_people_read(call):
+    told = call(
+        "learn", "x0&x1", "--context-length", "6", "--network", "ideal,linear", "--steps", "60", "--rate", "0.1", *QUICK
+    ).stdout
+    assert "The class, all placements of its bits: 15 at T = 6" in " ".join(told.split())
+    assert "information bound" in told
+    assert "linear: logistic regression; adam at rate 0.1, up to 60 steps" in " ".join(told.split())
+    assert "x0&x1 at T = 6: an ideal learner needs" in " ".join(told.split())
+
+
+def test_an_open_threshold_ends_with_the_next_step(call, call_json):
+    asked = ("learn", "x0^x1", "--context-length", "4", "--network", "linear", "--steps", "10", *QUICK)
+    facts = call_json(*asked)
+    [row] = facts["answers"]
+    assert row["sample_size"] is None
+    assert row["state"] in ("above", "plateau")
+    assert (row["state"] == "plateau") == (facts["next"] is None)
+    if row["state"] == "above":
+        assert facts["next"].startswith("Continue with --budget standard, about ")
+
+
+FILE = """
+import equinox as eqx
+
+import genscope as gs
+
+
+class Own(eqx.Module):
+    inner: eqx.nn.MLP
+
+    def __call__(self, x):
+        return self.inner(x.astype(float))
+
+
+def build(key, context_length):
+    return Own(eqx.nn.MLP(context_length, "scalar", 8, 0, key=key))
+
+
+def wide(key, context_length):
+    return Own(eqx.nn.MLP(context_length, 3, 8, 1, key=key))
+
+
+def broken(key, context_length):
+    raise RuntimeError("my own mistake")
+
+
+def task(key, context_length):
+    return gs.tasks.SparseAnd.draw(key, context_length=context_length, support_size=1)
+
+
+def numbers(key, context_length):
+    return gs.tasks.WalshSum.draw(key, context_length=context_length, degree=1, sparsity=1)
+
+
+def raises(key, context_length):
+    raise KeyError("not there")
+
+
+three = 3
+"""
+
+
+@pytest.fixture
+def mine(directory):
+    (directory / "mine.py").write_text(FILE)
+    return "mine.py"
+
+
+def test_a_task_and_a_network_of_ones_own(mine, call_json):
+    asked = ("learn", "mine.py:task", "--context-length", "3", "--network", "mine.py:build", *QUICK)
+    facts = call_json(*asked, "--steps", "80", "--rate", "0.05", "--workers", "1")
+    [row] = facts["answers"]
+    assert row["network"].startswith("mine.py:build@")
+    assert row["low"] is None or row["low"] < 100
+    assert row["high"] < 100
+    assert facts["function"]["degree"] is None
+    assert call_json(*asked, "--steps", "80", "--rate", "0.05") == facts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("x0&~x0", "--context-length", "4"), "Write a function that depends on some bit"),
+        (("x0&x1&x2", "--context-length", "2"), "Lengthen the context"),
+        (("x0&", "--context-length", "2"), "Write an operand"),
+        (("x0", "--context-length", "many"), "Write 64,256, say"),
+        (("x0", "--context-length", "4", "--network", "cnn"), "Choose among these"),
+        (("x0", "--context-length", "4", "--layers", "2"), "Name it by --network deep"),
+        (("x0", "--context-length", "4", "--network", "deep", "--heads", "3"), "Change --layers, --heads or --dim"),
+        (("x0", "--context-length", "4", "--bias", "some"), "Write 0.5, say"),
+        (("x0", "--context-length", "4", "--plot", "a.txt"), "ending in .svg, .png, .pdf"),
+        (("x0", "--context-length", "4", "--dry-run", "--retry", "failed"), "Leave one of them out"),
+        (("x0", "--context-length", "4", "--rate", "-1"), "Give one, such as 0.001"),
+        (("&".join(f"x{i}" for i in range(9)), "--context-length", "200", "--network", "ideal"), "Shorten the context"),
+        (("x0", "--context-length", "4", "--network", "mine.py:wide"), "Return a scalar"),
+        (("x0", "--context-length", "4", "--network", "mine.py:gone"), "the file has no 'gone'"),
+        (("x0", "--context-length", "4", "--network", "other.py:build"), "there is no file other.py"),
+        (("mine.py:numbers", "--context-length", "4"), "with a label 0 or 1"),
+        (("mine.py:build", "--context-length", "4"), "Return a task"),
+        (("mine.py:task", "--context-length", "4", "--bias", "0.3"), "Leave these options out"),
+    ],
+)
+def test_bad_questions_get_a_message(mine, refused, arguments, advice):
+    assert advice in " ".join(refused("learn", *arguments).split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("x0", "--context-length", "4", "--network", "mine.py:broken"), "RuntimeError: my own mistake"),
+        (("mine.py:raises", "--context-length", "4"), "KeyError: 'not there'"),
+    ],
+)
+def test_ones_own_mistakes_are_shown_as_python_shows_them(mine, call, arguments, line):
+    told = call("learn", *arguments, status=1).stderr
+    assert line in told
+    assert 'mine.py", line' in told
+    assert "genscope/questions" not in told

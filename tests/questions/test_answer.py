@@ -1,0 +1,97 @@
+"""A question from Python: the answer, its frames, its figure, and what a stored answer costs."""
+
+import html
+
+import equinox as eqx
+import polars as pl
+import pytest
+
+import genscope as gs
+from genscope.questions.answer import interval, need
+from genscope.report.words import measured
+
+ASKED = {"budget": "quick", "width": 0.5}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return f"sqlite:///{tmp_path_factory.mktemp('answers')}/answers.db"
+
+
+@pytest.fixture(scope="module")
+def answer(store):
+    with gs.Store(store) as opened:
+        return gs.learn("x0 & x1", context_length=[4, 8, 16], network="ideal", store=opened, **ASKED)
+
+
+def test_the_answer_is_a_frame_with_an_interval_for_each_length(answer):
+    frame = answer.answers
+    assert frame["context_length"].to_list() == [4, 8, 16]
+    assert (frame["low"] < frame["sample_size"]).all()
+    assert (frame["sample_size"] < frame["high"]).all()
+    assert frame["sample_size"].is_sorted()
+    assert (frame["plateau"] > 0.9).all()
+    assert set(answer.laws) == {"ideal"}
+    assert {"log", "power", "linear"} == set(answer.laws["ideal"]["laws"])
+
+
+def test_no_answer_lies_below_the_information_bound(answer):
+    bound = answer.theory.filter(pl.col("name") == "information bound")
+    assert (answer.answers["high"] >= bound["sample_size"]).all()
+    assert bound["explicit"].all()
+
+
+def test_the_sentence_says_who_needs_how_much(answer):
+    row = answer.rows[-1]
+    number, between = measured(row["sample_size"], row["low"], row["high"])
+    assert answer.sentence == (
+        f"x0 & x1 at T = 16: an ideal learner needs {number} {between} samples; no learner that must find which bits "
+        "matter can do with fewer than 7."
+    )
+    assert html.escape(answer.sentence) in answer._repr_html_()
+    assert "<table>" in answer._repr_html_()
+    assert repr(answer) == answer.sentence
+
+
+def test_the_same_question_computes_nothing_and_another_length_adds_to_it(answer, store):
+    def forbidden(*_, **__):
+        raise AssertionError("a stored trial was computed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("genscope.questions.study.run_trial", forbidden)
+        again = gs.learn("x2&x9", context_length=[4, 8, 16], network="ideal", store=store, **ASKED)
+    assert again.answers.equals(answer.answers)
+    assert again.study.name == answer.study.name
+
+
+@pytest.mark.parametrize("lengths", [[4, 8, 16], [8]])
+def test_the_figure_shows_what_was_measured(answer, store, lengths, tmp_path):
+    some = gs.learn("x0&x1", context_length=lengths, network="ideal", store=store, **ASKED)
+    figure = some.plot(tmp_path / "figure.svg")
+    [axes] = figure.axes
+    assert "ideal" in axes.get_legend_handles_labels()[1]
+    assert (tmp_path / "figure.svg").read_text().count("<svg") == 1
+    shown = axes.get_ylabel()
+    assert shown == ("share of trials that succeed" if len(lengths) == 1 else "samples at which 80 % succeed")
+
+
+def test_open_thresholds_are_bounds_in_words():
+    row = {"network": "mlp", "sample_size": None, "low": 2000.0, "high": None, "plateau": None, "state": "above"}
+    assert need(row) == "an MLP needs more than 2,000 samples"
+    assert interval(row) == ("more than 2,000", "open")
+    level = {"value": 0.4, "low": 0.3, "high": 0.5}
+    assert need(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
+    assert need(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
+    assert "this budget leaves open" in need(row | {"state": "unresolved", "low": 3.0})
+
+
+def test_a_network_of_ones_own_is_a_function_and_needs_a_file_for_workers(store):
+    def build(key, context_length):
+        return eqx.nn.Lambda(lambda x: x.sum().astype(float))
+
+    with pytest.raises(ValueError, match=r"Give it as\s+'my_file.py:build'"):
+        gs.learn("x0", context_length=3, network=build, budget="quick", store=store, workers=2)
+    with pytest.raises(ValueError, match="name at least one of each"):
+        gs.learn("x0", context_length=[], store=store)
+    with pytest.raises(ValueError, match="budgets are quick"):
+        gs.learn("x0", context_length=3, store=store, budget="cheap")

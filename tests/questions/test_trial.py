@@ -1,0 +1,126 @@
+"""One trial: what is drawn, what counts, and which rules choose."""
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import numpy as np
+import pytest
+
+from genscope.models import BitPerceptron, outputs
+from genscope.questions import trial as trials
+from genscope.questions.networks import NAMED, named
+from genscope.questions.question import ask
+from genscope.questions.trial import check_network, network_of, reached, run_trial
+from genscope.questions.user_files import local
+from genscope.random import root, stream
+from genscope.tasks import SparseExpression
+from genscope.train import Validation
+from tests import chance
+
+POINT = {"context_length": 6, "sample_size": 60}
+
+
+def test_a_linear_model_learns_a_majority_and_no_parity():
+    learned = run_trial(ask("maj(x0,x1,x2)"), jr.key(0), network="linear", context_length=6, sample_size=200)
+    assert learned["success"]
+    assert learned["held_out_accuracy"] == 1
+    not_learned = run_trial(ask("x0^x1", steps=50), jr.key(0), network="linear", **POINT)
+    assert not not_learned["success"]
+    assert not_learned["held_out_accuracy"] < 0.9
+
+
+def test_labels_that_are_noise_teach_nothing(monkeypatch):
+    noisy = trials._noisy
+    monkeypatch.setattr(trials, "_noisy", lambda task, key, size, noise: noisy(task, key, size, 0.5 if noise else 0.0))
+    found = run_trial(ask("x0", noise=0.4, steps=50), jr.key(0), network="linear", context_length=6, sample_size=200)
+    assert not found["success"]
+
+
+def test_training_labels_are_flipped_at_the_rate_that_is_asked_for():
+    task = SparseExpression.parse("x0", context_length=3)
+    batch = trials._noisy(task, jr.key(1), 100_000, 0.1)
+    chance.assert_mean(np.asarray(batch.y) != np.asarray(batch.x)[:, 0], 0.1, planted=0.115)
+
+
+@pytest.mark.parametrize("size", [3, 6, 12])
+def test_the_ideal_learner_succeeds_where_one_placement_fits(size):
+    question = ask("x0&~x1")
+    outcomes = []
+    for seed in range(12):
+        key = stream(root(seed), "test")
+        outcomes.append(run_trial(question, key, network="ideal", context_length=5, sample_size=size)["success"])
+        task = question.draw(stream(key, "support"), 5)
+        sample = trials._sample(task, stream(stream(key, "data"), "training"), size, 0.0)
+        x, y = np.asarray(sample.x)[:size], np.asarray(sample.y)[:size]
+        fitting = [
+            (i, j) for i in range(5) for j in range(5) if i != j and ((x[:, i] & ~x[:, j]) == y.astype(bool)).all()
+        ]
+        assert outcomes[-1] == (len(fitting) == 1)
+    assert size < 12 or any(outcomes)
+    assert size > 3 or not all(outcomes)
+
+
+def test_an_accuracy_below_one_is_compared_exactly_and_screened_far_from_it():
+    task = SparseExpression.parse("x0", context_length=2, probability=0.5)
+    model = BitPerceptron(2, hidden=(), key=jr.key(0))
+    right = eqx.tree_at(lambda m: (m.w_read, m.b_read), model, (jax.numpy.array([-1.0, 0]), jax.numpy.zeros(())))
+    wrong = eqx.tree_at(lambda m: m.w_read, right, jax.numpy.array([0.0, 1.0]))
+    validation = Validation(task, key=jr.key(3), predict=outputs)
+    found = validation.accuracy(wrong)
+    assert reached(validation, right, 0.99)
+    assert reached(validation, wrong, found)
+    assert not reached(validation, wrong, found + 1e-4)
+    assert not reached(validation, wrong, 0.9)
+
+
+def test_restarts_choose_by_agreement_and_never_look_at_labels(monkeypatch):
+    models = [BitPerceptron(2, hidden=(), key=jr.key(0)) for _ in range(4)]
+    weights = ([-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, -2.0])
+    models = [eqx.tree_at(lambda m: m.w_read, m, jax.numpy.array(w)) for m, w in zip(models, weights, strict=True)]
+    task = SparseExpression.parse("x0", context_length=2, probability=0.5)
+    chosen = trials._consensus(NAMED["linear"], models, task, jr.key(1))
+    assert chosen == 2  # it agrees with the fourth, although the first is right
+    question = ask("x0", restarts=3, steps=200)
+    assert run_trial(question, jr.key(0), network="linear", context_length=3, sample_size=80)["success"]
+
+
+def test_programs_are_shared_by_networks_whose_builder_makes_functions():
+    file = local(lambda key, length: eqx.nn.MLP(length, "scalar", 4, 1, activation=lambda x: x, key=key))
+    question = ask("x0", builders=(file,))
+    network = network_of(question, file.label)
+    one, two = (jax.tree.structure(network.build(jr.key(seed), 3)) for seed in (0, 1))
+    assert one == two
+    assert all(eqx.is_array(leaf) for leaf in jax.tree.leaves(network.build(jr.key(0), 3)))
+
+
+def answers(network, key):
+    return network.predict(network.build(key, 6), jax.numpy.zeros((3, 6), bool))
+
+
+def test_every_named_network_reads_bits_and_answers_with_a_number():
+    for name in (*NAMED, "deep-3x2x8"):
+        answer = eqx.filter_eval_shape(lambda key, name=name: answers(named(name), key), jr.key(0))
+        shape = answer.shape
+        assert shape == (3,), name
+
+
+@pytest.mark.parametrize(
+    ("network", "advice"),
+    [
+        ("cnn", "known are transformer"),
+        ("deep-0x1x8", "Change --layers, --heads or --dim"),
+        ("deep-2x3x8", "multiple of the number of heads"),
+    ],
+)
+def test_unknown_networks_are_refused(network, advice):
+    with pytest.raises(ValueError, match=advice):
+        check_network(ask("x0"), network, 6)
+
+
+def test_a_network_with_several_outputs_is_refused_and_the_ideal_learner_has_a_limit():
+    file = local(lambda key, length: eqx.nn.Lambda(lambda x: jax.numpy.ones(3)))
+    with pytest.raises(ValueError, match="Return a scalar"):
+        check_network(ask("x0", builders=(file,)), file.label, 6)
+    check_network(ask("x0&x1&x2&x3&x4&x5"), "ideal", 100)
+    with pytest.raises(ValueError, match="Shorten the context"):
+        check_network(ask("x0&x1&x2&x3&x4&x5&x6&x7&x8"), "ideal", 200)
