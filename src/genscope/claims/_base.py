@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from genscope.claims._remarks import REMARKS
 from genscope.lab import Reading, Study, Verdict
+from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.verdict import Decision as Decision
 from genscope.lab.results.verdict import Part as Part
 from genscope.lab.results.verdict import combine
@@ -30,12 +31,17 @@ class Claim:
 
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> Verdict:
         """The claim decided from readings."""
-        parts = self.decide(readings) if any(map(_has_results, readings)) else [_NO_RESULTS]
+        parts = list(self.decide(readings)) if any(map(_has_results, readings)) else [_NO_RESULTS]
+        decision = combine([part.decision for part in parts])
+        if failed := sum(map(_failed, readings)):
+            # What a trial that raised would have measured is not known, so it could have been anything.
+            parts.append(_undecided(failed, sum(reading.frame.height for reading in readings)))
+            decision = "undecided"
         return Verdict(
             id=self.id,
             statement=self.statement,
             source=self.source,
-            verdict=combine([part.decision for part in parts]),
+            verdict=decision,
             rule=self.rule,
             parts=tuple(parts),
             budget=budget,
@@ -53,6 +59,18 @@ class Claim:
 
 
 _NO_RESULTS = Part("a trial of its studies has finished", "undecided", {"finished trials": 0})
+
+
+def _failed(reading: Reading) -> int:
+    return len(failed_trials(reading.frame)) if "status" in reading.frame.columns else 0
+
+
+def _undecided(failed: int, total: int) -> Part:
+    return Part(
+        "no trial failed whose result could have decided otherwise (try again: genscope run STUDY --retry failed)",
+        "undecided",
+        {"failed trials": f"{failed} of {total}"},
+    )
 
 
 def _has_results(reading: Reading) -> bool:
