@@ -159,6 +159,7 @@ class Computer:
         return measured
 
     def _attempt(self, function: Callable[[], list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], str | None]:
+        text = ""
         for pause in (*PAUSES, None):
             try:
                 return function(), None
