@@ -40,9 +40,10 @@ import sys
 import distributed
 from genscope.lab import Cluster, Store, run, select
 from genscope.studies.edelman2022_and import STUDY as study
-here = dict(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, host="127.0.0.1")
-with distributed.LocalCluster(**here) as local, Cluster(local.scheduler_address) as pool, Store(sys.argv[1]) as store:
-    run(study, select(study, where={WHERE}, seeds=2), store=store, pool=pool)
+here = dict(n_workers=1, threads_per_worker=2, processes=False, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+with distributed.LocalCluster(**here, protocol="tcp") as local:
+    with Cluster(local.scheduler_address) as pool, Store(sys.argv[1]) as store:
+        run(study, select(study, where={WHERE}, seeds=2), store=store, pool=pool)
 """
 
 # A child that pins itself and becomes the program: to pin it between fork and exec would fork a process with JAX in it.
