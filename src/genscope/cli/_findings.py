@@ -52,10 +52,11 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
 def _failures(study: Study, selection: Selection, failed: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Each error once: how many trials it ended, its whole text, and the command that meets the first of them again."""
     axes = [axis for axis in study.axes() if axis in failed.columns]
-    for (error,), group in failed.group_by("error", maintain_order=True):
+    lines = pl.Series("_line", [own_line(text or "") for text in failed["error"]], pl.String)
+    for (line,), group in failed.with_columns(lines).group_by("_line", maintain_order=True):
         first = group.row(0, named=True)
         again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
-        said = {"error": own_line(str(error)), "trials": group.height, "traceback": str(error)}
+        said = {"error": line, "trials": group.height, "traceback": first["error"]}
         yield {**said, "again": f"{again} --retry failed --traceback"}
 
 
