@@ -70,7 +70,7 @@ class Claim:
             remark=REMARKS.get(self.id),
             cautions=tuple(
                 f"{name}: {remark}"
-                for name, reading in zip(names, readings, strict=True)
+                for name, reading in zip(names, readings, strict=False)
                 if "provenance" in reading.frame.columns
                 for remark in reading.remarks
             ),

@@ -99,7 +99,7 @@ def _claims(store: "genscope.Store | None") -> list[dict[str, Any]]:
 def _by_rule(claim: "genscope.claims.Claim", verdict: dict[str, Any]) -> bool:
     """Whether a stored verdict was reached by the rule that the claim has now."""
     digest = verdict.get("rule_digest")
-    return digest == claim.rule_digest if digest else verdict.get("rule") == claim.rule
+    return digest == claim.rule_digest if digest else verdict.get("rule") in (None, claim.rule)
 
 
 def _bounds() -> list[dict[str, str]]:
