@@ -4,6 +4,7 @@ The failure is simulated below SQLAlchemy, in the connection of sqlite3, before 
 """
 
 import sqlite3
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Disk:
                 return disk(super().executemany, command, values)
 
         class Connection(sqlite3.Connection):
-            def cursor(self, factory=Cursor):
+            def cursor(self, factory: Any = Cursor) -> Any:
                 return super().cursor(factory)
 
             def execute(self, command, *values):

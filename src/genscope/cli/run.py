@@ -14,7 +14,6 @@ from genscope.cli._errors import complain
 from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
 from genscope.refusal import Refusal
 
-
 _SHOWN = 3  # errors that are named before the rest is only counted
 
 
