@@ -1,5 +1,6 @@
 """A real PostgreSQL server for a session of tests, or for each of its workers, with a new database for each test."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -73,6 +75,16 @@ class Server:
         """End at once, as in a power cut: what runs is lost, what was committed is recovered at the next start."""
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(60)
+
+    def kill(self) -> None:
+        """SIGKILL, for the server and all that it started."""
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        self._process.wait(60)
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        psutil.wait_procs(children, timeout=60)
 
     def sql(self, command: str, database: str = "postgres") -> list[tuple]:
         """Rows of a command, by a user who may do everything."""

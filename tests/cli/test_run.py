@@ -1,5 +1,6 @@
 import html
 import json
+import shlex
 from pathlib import Path
 
 import dask.config
@@ -267,3 +268,25 @@ def test_json_is_one_object_and_nothing_else(call):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here")
 def test_a_directory_that_only_looks_writable_is_refused(refused):
     assert "cannot be opened or written" in refused("run", f"{TOYS}:study", "--store", "sqlite:////proc/genscope.db")
+
+
+def test_a_failed_trial_of_a_users_file_can_be_repeated_and_read(call, call_json, directory):
+    file = directory / "mine.py"
+    file.write_text(
+        "from genscope import Study, grid\n"
+        "def trial(key, size):\n"
+        "    if size == 2: raise RuntimeError('no network of this size')\n"
+        "    return {'number': size}\n"
+        "study = Study(name='mine', title='', source='', trial=trial, points=grid(size=[1, 2]), seeds=2)\n"
+    )
+    said = call("run", "mine.py:study", "--store", "sqlite:///other.db").stderr
+    assert "2 trials failed: RuntimeError: no network of this size" in said
+    assert "in trial" not in said
+    [command] = [line.partition("again: ")[2] for line in said.splitlines() if "again: " in line]
+    assert command.startswith("genscope run mine.py:study --budget standard --where size=2 --seed 0 --retry failed")
+    again = call(*shlex.split(command)[1:], status=1).stderr
+    assert "one trial failed:\nTraceback (most recent call last):" in again
+    assert ", in trial\n    if size == 2" in again
+    [failure] = call_json("run", "mine.py:study", "--store", "sqlite:///other.db")["failures"]
+    assert (failure["trials"], failure["error"]) == (2, "RuntimeError: no network of this size")
+    assert "Traceback" in failure["traceback"]

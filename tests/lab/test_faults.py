@@ -96,6 +96,7 @@ def kill_drivers(number, urls, moments, expected, launch):
     for _ in range(number):
         command = (sys.executable, "-m", "tests.lab.toys", STUDY.name, url, "processes")
         driver = launch(*command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT)
+        assert driver.stdout.readline() == "open\n"
         driver.stdin.write("go\n")
         driver.stdin.flush()
         wait_for(driver, len(before) + moments.randint(0, 30))

@@ -5,6 +5,7 @@ import pytest
 from genscope.lab import Record, Store, Study, grid, read, select
 from genscope.lab.execution.provenance import instructions, provenance
 from genscope.lab.execution.threads import Threads
+from genscope.lab.storage.store import MACHINE_FAILED
 
 STUDY = Study(name="s", title="", source="", trial=print, points=grid(size=[1]), seeds=4)
 
@@ -55,7 +56,14 @@ def test_trials_of_unknown_code_are_not_taken_for_the_same(store):
 
 def test_failed_trials_are_counted_and_of_no_mixture(store):
     [remark] = remarks(store, facts(), facts(code="b"), error="ValueError: no\n")
-    assert remark == "2 of 2 trials raised an exception; the first says: ValueError: no"
+    assert remark.startswith(
+        "2 of 2 trials raised an exception, and nothing here counts them; the first says: ValueErr"
+    )
+
+
+def test_failures_of_the_machine_are_counted_apart(store):
+    [remark] = remarks(store, facts(), error=f"{MACHINE_FAILED}, in each of 4 attempts\nMemoryError: no\n")
+    assert remark.startswith("1 of 1 trials raised an exception, 1 of them because the machine failed, and nothing")
 
 
 def test_provenance_names_instructions_and_threads():

@@ -35,6 +35,17 @@ with Store(sys.argv[1]) as store, warnings.catch_warnings(record=True) as caught
     print(*[warning.message for warning in caught])
 """
 
+CLUSTER = f"""
+import sys
+import distributed
+from genscope.lab import Cluster, Store, run, select
+from genscope.studies.edelman2022_and import STUDY as study
+here = dict(n_workers=1, threads_per_worker=2, processes=False, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+with distributed.LocalCluster(**here, protocol="tcp") as local:
+    with Cluster(local.scheduler_address) as pool, Store(sys.argv[1]) as store:
+        run(study, select(study, where={WHERE}, seeds=2), store=store, pool=pool)
+"""
+
 # A child that pins itself and becomes the program: to pin it between fork and exec would fork a process with JAX in it.
 PINNED = """
 import os, sys
@@ -88,6 +99,26 @@ def test_rows_do_not_depend_on_the_entry_point_or_on_the_cores(stored):
         found, [facts], _ = stored(cores, *command, **settings)
         assert facts["threads"] == {"xla": 1, "blas": 1}
         assert found.drop("provenance", strict=False).equals(expected.drop("provenance", strict=False))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")
+def test_rows_are_equal_in_every_way_under_one_two_and_eight_cores(stored):
+    """Eight are what XLA and BLAS are told by the variables that they ask before they count cores."""
+    every = sorted(os.sched_getaffinity(0))
+    eight = dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "8")
+    eight["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=true"
+    run = ("-m", "genscope", "run", STUDY, *where(), "--seeds", "2", "--store", "URL")
+    ways = (run, (*run, "--workers", "2"), ("-c", PYTHON, "URL"), ("-c", CLUSTER, "URL"))
+    found = [
+        stored(cores, *way, **settings)[:2]
+        for cores, settings in ((every[:1], {}), (every[:2], {}), (every, eight))
+        for way in ways
+    ]
+    for frame, facts in found:
+        assert [each["threads"] for each in facts] == [{"xla": 1, "blas": 1}]
+        assert len({each["sources"]["digest"] for each in facts}) == 1
+        assert frame.drop("provenance").equals(found[0][0].drop("provenance"))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")

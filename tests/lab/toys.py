@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from genscope.lab import Plan, Processes, Progress, Store, Study, Summary, grid, run
+from genscope.lab import Cluster, Plan, Processes, Progress, Store, Study, Summary, grid, run
 from genscope.lab.execution.threads import Threads
 from genscope.lab.statistics import estimation, threshold
 
@@ -132,12 +132,13 @@ def tell(now: Progress) -> None:
 
 
 def main() -> None:
-    """Run a toy study as a process of its own: `python -m tests.lab.toys NAME URL [processes]`.
+    """Run a toy study as a process of its own: `python -m tests.lab.toys NAME URL [processes or a cluster's address]`.
 
     Leases are long: a process that dies must not be waited for.
     """
     name, url, *computing = sys.argv[1:]
-    with Store(url, lease_seconds=600.0) as store, Processes(2) if computing else Threads(2) as pool:
+    made = Threads(2) if not computing else Processes(2) if computing == ["processes"] else Cluster(computing[0])
+    with Store(url, lease_seconds=600.0) as store, made as pool:
         print("open", flush=True)
         input()  # until told to begin
         summary = run(STUDIES[name], store=store, pool=pool, progress=tell)

@@ -3,11 +3,16 @@
 Guarantee: a verdict follows from stored trials of the named studies at one budget by the rule, and from nothing else.
 """
 
+import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genscope.claims._remarks import REMARKS
 from genscope.lab import Reading, Study, Verdict
+from genscope.lab.plans.sources import function_sources
+from genscope.lab.plans.study import canonical
+from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.verdict import Decision as Decision
 from genscope.lab.results.verdict import Part as Part
 from genscope.lab.results.verdict import combine
@@ -17,7 +22,8 @@ from genscope.lab.results.verdict import combine
 class Claim:
     """What a paper says, and how we decide whether it holds.
 
-    `studies` names the studies of each budget, and `decide` gets their readings in that order.
+    `studies` names the studies of each budget, and `decide` gets their readings in that order. Where trials failed, a
+    claim is undecided, unless its rule says itself what they could change (`weighs_failures`).
     """
 
     id: str
@@ -27,16 +33,35 @@ class Claim:
     studies: Mapping[str, Sequence[Study]]
     decide: Callable[[Sequence[Reading]], Sequence[Part]]
     departures: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    weighs_failures: bool = False
+
+    @functools.cached_property
+    def rule_digest(self) -> str:
+        """A digest of the rule: its words, and the text of what decides by it in this package."""
+        found = function_sources(self.decide)
+        parts = {} if found is None else found.parts
+        own = {
+            name: text
+            for name, text in parts.items()
+            if name.startswith("genscope/claims/") or not name.startswith("genscope/")
+        }
+        return hashlib.sha256(canonical([self.rule, own]).encode()).hexdigest()[:16]
 
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> Verdict:
         """The claim decided from readings."""
-        parts = self.decide(readings) if any(map(_has_results, readings)) else [_NO_RESULTS]
+        parts = list(self.decide(readings)) if any(map(_has_results, readings)) else [_NO_RESULTS]
+        decision = combine([part.decision for part in parts])
+        if not self.weighs_failures and (failed := sum(map(_failed, readings))):
+            # What a trial that raised would have measured is not known, so it could have been anything.
+            parts.append(_undecided(failed, sum(reading.frame.height for reading in readings)))
+            decision = "undecided"
         return Verdict(
             id=self.id,
             statement=self.statement,
             source=self.source,
-            verdict=combine([part.decision for part in parts]),
+            verdict=decision,
             rule=self.rule,
+            rule_digest=self.rule_digest,
             parts=tuple(parts),
             budget=budget,
             seconds=seconds,
@@ -45,7 +70,7 @@ class Claim:
             remark=REMARKS.get(self.id),
             cautions=tuple(
                 f"{name}: {remark}"
-                for name, reading in zip(names, readings, strict=True)
+                for name, reading in zip(names, readings, strict=False)
                 if "provenance" in reading.frame.columns
                 for remark in reading.remarks
             ),
@@ -53,6 +78,18 @@ class Claim:
 
 
 _NO_RESULTS = Part("a trial of its studies has finished", "undecided", {"finished trials": 0})
+
+
+def _failed(reading: Reading) -> int:
+    return len(failed_trials(reading.frame)) if "status" in reading.frame.columns else 0
+
+
+def _undecided(failed: int, total: int) -> Part:
+    return Part(
+        "no trial failed whose result could have decided otherwise (try again: genscope run STUDY --retry failed)",
+        "undecided",
+        {"failed trials": f"{failed} of {total}"},
+    )
 
 
 def _has_results(reading: Reading) -> bool:

@@ -3,6 +3,7 @@
 Guarantee: a study that several claims rest on runs once; a claim that cannot be decided does not keep the others.
 """
 
+import dataclasses
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from genscope.lab import Progress, Reading, Store, Summary, Verdict, read, run_a
 from genscope.lab.execution.runner import Failure
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.raised import own_line
+from genscope.lab.results.verdict import earlier
 from genscope.refusal import Refusal
 
 
@@ -124,6 +126,8 @@ class _Decision:
             except Exception:  # a mistake of ours in one rule: the other claims are decided all the same
                 self._break(claim.id, f"its rule fell over: {traceback.format_exc().rstrip()}")
                 continue
+            # A rule that has changed since does not replace silently what it decided before.
+            verdict = dataclasses.replace(verdict, before=earlier(verdict, self._store.verdicts(history=True)))
             self._store.put_verdict(claim.id, self._budget, verdict.as_dict())
             self._verdicts[claim.id] = verdict
             self.watcher.decided(verdict)

@@ -60,6 +60,7 @@ A3 = Claim(
     ),
     studies=dict.fromkeys(("quick", "standard", "paper"), (edelman2022_constructions.STUDY,)),
     decide=_a3,
+    weighs_failures=True,
     departures=dict.fromkeys(
         ("quick", "standard", "paper"), ("cases of 3 to 5 relevant bits out of 12 to 1,000, three of each",)
     ),

@@ -115,6 +115,7 @@ C1 = Claim(
     ),
     studies=dict.fromkeys(BUDGETS, (study.CUBES,)),
     decide=_c1,
+    weighs_failures=True,
     departures=dict.fromkeys(
         BUDGETS,
         (
@@ -135,6 +136,7 @@ C2 = Claim(
     ),
     studies=dict.fromkeys(BUDGETS, (study.TRACES,)),
     decide=_c2,
+    weighs_failures=True,
     departures={
         "quick": (
             "the rows of F that write positions are added to Theorem 14",

@@ -78,6 +78,7 @@ C5 = Claim(
     ),
     studies=dict.fromkeys(("quick", "standard", "paper"), (lintilhac2026_perturbation.STUDY,)),
     decide=_c5,
+    weighs_failures=True,
     departures={
         "quick": ("T = 10 and 20, degrees 1 to 3, sparsity 5, one function per class", *_ALWAYS),
         "standard": ("T = 10 and 20, sparsities 2 and 5, three functions per class", *_ALWAYS),

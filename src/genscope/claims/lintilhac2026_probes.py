@@ -81,6 +81,7 @@ C8 = Claim(
     studies={"quick": (lintilhac2026_probes.STUDY,)}
     | dict.fromkeys(("standard", "paper"), (lintilhac2026_probes.STUDY, lintilhac2026_probes_trained.STUDY)),
     decide=_c8,
+    weighs_failures=True,
     departures={
         budget: (
             "the degree test has dead bits and the restriction is affine, where the paper's tests are of the degree "

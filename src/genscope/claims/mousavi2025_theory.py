@@ -191,6 +191,7 @@ B1 = Claim(
     ),
     studies=dict.fromkeys(_BUDGETS, (mousavi2025_constructions.TOKENS,)),
     decide=_b1,
+    weighs_failures=True,
     departures=dict.fromkeys(
         _BUDGETS,
         ("the gap of the drawn encodings stands for the paper's 1/2, the link's Lipschitz constant for r_a r_w",),
@@ -224,6 +225,7 @@ B3 = Claim(
     ),
     studies=dict.fromkeys(_BUDGETS, (mousavi2025_constructions.RECURRENT,)),
     decide=_b3,
+    weighs_failures=True,
     departures=dict.fromkeys(_BUDGETS, ("a construction of ours, exact for encodings by signs",))
     | {"quick": ("a construction of ours, exact for encodings by signs", "N = 8, 64, 512")},
 )
@@ -237,4 +239,5 @@ B4 = Claim(
     ),
     studies=dict.fromkeys(_BUDGETS, (mousavi2025_lower.FEEDFORWARD,)),
     decide=_b4,
+    weighs_failures=True,
 )

@@ -11,7 +11,7 @@ import polars as pl
 from genscope.lab import Preview, Selection, Store, Study, Summary, read
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.mixtures import failed_trials
-from genscope.lab.statistics.threshold import words_of
+from genscope.lab.results.raised import own_line
 
 
 def expected(selection: Selection, alone: Preview, workers: int) -> dict[str, Any]:
@@ -45,11 +45,23 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
         "stored": len(reading.frame),
         "failed": len(failed := failed_trials(reading.frame)),
         "error": failed["error"][0] if len(failed) else None,
+        "failures": list(_failures(study, selection, failed)),
         "warnings": [*cautions(reading), *summary.stopped],
         "budget": selection.budget,
         "seconds": summary.seconds,
         "store": store.url,
     }
+
+
+def _failures(study: Study, selection: Selection, failed: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Each error once: how many trials it ended, its whole text, and the command that meets the first of them again."""
+    axes = [axis for axis in study.axes() if axis in failed.columns]
+    lines = pl.Series("_line", [own_line(text or "") for text in failed["error"]], pl.String)
+    for (line,), group in failed.with_columns(lines).group_by("_line", maintain_order=True):
+        first = group.row(0, named=True)
+        again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
+        said = {"error": line, "trials": group.height, "traceback": first["error"]}
+        yield {**said, "again": f"{again} --retry failed --traceback"}
 
 
 def _cells(frame: pl.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:

@@ -90,9 +90,16 @@ def _claims(store: "genscope.Store | None") -> list[dict[str, Any]]:
             "source": claim.source,
             "verdict": newest[claim.id]["verdict"]["verdict"] if claim.id in newest else None,
             "budget": newest[claim.id]["budget"] if claim.id in newest else None,
+            "older_rule": claim.id in newest and not _by_rule(claim, newest[claim.id]["verdict"]),
         }
         for claim in claims.ALL
     ]
+
+
+def _by_rule(claim: "genscope.claims.Claim", verdict: dict[str, Any]) -> bool:
+    """Whether a stored verdict was reached by the rule that the claim has now."""
+    digest = verdict.get("rule_digest")
+    return digest == claim.rule_digest if digest else verdict.get("rule") in (None, claim.rule)
 
 
 def _bounds() -> list[dict[str, str]]:
@@ -120,4 +127,7 @@ def _state(plan: dict[str, Any]) -> str:
 
 
 def _decision(claim: dict[str, Any]) -> str:
-    return "not decided yet" if claim["verdict"] is None else f"{claim['verdict']} ({claim['budget']})"
+    if claim["verdict"] is None:
+        return "not decided yet"
+    older = ", by a rule that has changed since" if claim["older_rule"] else ""
+    return f"{claim['verdict']} ({claim['budget']}{older})"

@@ -107,7 +107,7 @@ def _rows(verdicts: "Sequence[Verdict]") -> Iterator[list[str]]:
         yield ["", "by", f"- {verdict.rule}"]
         if verdict.departures:
             yield ["", "departs", f"- {'; '.join(verdict.departures)}"]
-        for caution in verdict.cautions:
+        for caution in (*verdict.cautions, *filter(None, [verdict.changed_rule])):
             yield ["", "caution", f"- {caution}"]
         if remark := verdict.remark:
             yield ["", "but", f"- {remark.text} (docs/errata.md, {remark.paper} {remark.row})"]

@@ -6,13 +6,15 @@ Guarantee: what is stored already is not computed again.
 import shlex
 from contextlib import nullcontext
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from genscope.cli._errors import complain
 from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
 from genscope.refusal import Refusal
+
+_SHOWN = 3  # errors that are named before the rest is only counted
 
 
 class Retry(StrEnum):
@@ -49,6 +51,9 @@ def run(
             help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
         ),
     ] = None,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", metavar="", help="Show the whole traceback of each error of a trial.")
+    ] = False,
     accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -89,10 +94,23 @@ def run(
             facts = findings(chosen, selection, summary, opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
+    for failure in facts["failures"][: None if traceback else _SHOWN]:
+        _tell_failure(failure, "" if store == DEFAULT_STORE else f" --store {shlex.quote(facts['store'])}", traceback)
     print_json(facts) if as_json else tell_findings(chosen.title, facts, report=_report(store, facts["store"]))
     if 0 < facts["failed"] == facts["stored"]:
-        complain(f"every trial failed. The first one says:\n{facts['error'].rstrip()}")
+        complain(
+            "every trial failed."
+            if traceback
+            else f"every trial failed. The first one says:\n{facts['error'].rstrip()}"
+        )
         raise typer.Exit(1)
+
+
+def _tell_failure(failure: dict[str, Any], where: str, whole: bool) -> None:
+    """An error, how many trials it ended, and how to meet it again."""
+    said = f"\n{failure['traceback'].rstrip()}" if whole else f" {failure['error']}"
+    number = "one trial" if failure["trials"] == 1 else f"{failure['trials']} trials"
+    complain(f"{number} failed:{said}\n  again: {failure['again']}{where}")
 
 
 def _report(given: str, store: str) -> str:

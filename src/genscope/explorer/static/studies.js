@@ -339,6 +339,7 @@ async function claims() {
     claim.erratum ? folded("The erratum", element("p", {}, claim.erratum)) : null,
     claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.decision), ` ${each.statement}`))) : null,
     claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join("; ")}`) : null,
+    claim.changed_rule ? element("p", { class: "small" }, claim.changed_rule) : null,
     ...claim.cautions.map((caution) => element("p", { class: "small" }, `Caution: ${caution}.`)),
     folded("Its numbers", ...claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)])),
     folded("The rule, fixed before the data", element("p", {}, claim.rule), element("p", { class: "source" }, "All rules: docs/claims.md; errors found in the papers: docs/errata.md")),

@@ -20,7 +20,7 @@ from genscope.lab.execution import protocol
 from genscope.lab.execution.pool import Submit
 from genscope.lab.execution.processes import Worker, check_time_limit, refuse_inside_worker
 from genscope.lab.plans.study import Study, Trial
-from genscope.lab.storage.store import Record
+from genscope.lab.storage.store import MACHINE_FAILED, Record
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Cluster(AbstractContextManager["Cluster"]):
     def _failed(self, error: BaseException, batch: Sequence[Trial]) -> protocol.Answer:
         """The answer where a batch brought workers down; any other failure is the cluster's, and ends the run."""
         if isinstance(error, self._killed):
-            return {"provenance": {}, "results": [protocol.failure(f"{error}\n")] * len(batch)}
+            return {"provenance": {}, "results": [protocol.failure(f"{MACHINE_FAILED}: {error}\n")] * len(batch)}
         if isinstance(error, CancelledError):
             raise self._lost(error)
         raise Refusal(

@@ -21,10 +21,11 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.lab import values
+from genscope.lab.execution.environment import ATTEMPTS, PAUSES, is_of_the_machine
 from genscope.lab.execution.provenance import provenance
 from genscope.lab.plans.sources import sources
 from genscope.lab.plans.study import Point, Scalar, Study, Trial, canonical
-from genscope.lab.storage.store import Record
+from genscope.lab.storage.store import MACHINE_FAILED, Record
 from genscope.random import derived, root, stream
 
 
@@ -158,11 +159,19 @@ class Computer:
         return measured
 
     def _attempt(self, function: Callable[[], list[dict[str, Any]]]) -> tuple[list[dict[str, Any]], str | None]:
-        try:
-            return function(), None
-        except Exception as error:  # failure is data: it is stored with the trial, and the study goes on
-            text = "".join(traceback.format_exception(error))
-            return [], text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+        text = ""
+        for pause in (*PAUSES, None):
+            try:
+                return function(), None
+            except Exception as error:  # failure is data: it is stored with the trial, and the study goes on
+                text = "".join(traceback.format_exception(error))
+                machine = is_of_the_machine(error)
+            if not machine:
+                break
+            text = f"{MACHINE_FAILED}, in each of {ATTEMPTS} attempts\n{text}"
+            if pause is None or self._stop.wait(pause):
+                break
+        return [], text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[list[float]]:

@@ -20,16 +20,16 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from genscope.lab.execution import protocol
+from genscope.lab.execution.environment import ATTEMPTS
 from genscope.lab.execution.one_thread import environment
 from genscope.lab.execution.pool import Submit
 from genscope.lab.execution.protocol import Answer, Order
 from genscope.lab.execution.worker import IS_WORKER
 from genscope.lab.plans.study import Study, Trial
-from genscope.lab.storage.store import Record
+from genscope.lab.storage.store import MACHINE_FAILED, Record
 from genscope.refusal import Refusal
 
 COMMAND = (sys.executable, "-m", "genscope.lab.execution.worker")
-ATTEMPTS = 4  # as many as Dask makes
 _GRACE_SECONDS = 5.0  # for a process that is ending
 
 
@@ -203,8 +203,9 @@ class _EndedError(Exception):
 def _reason(end: _EndedError, time_limit: float | None) -> str:
     if end.late:
         return f"the trial took longer than {time_limit:g} s, its limit, and its process was ended\n"
-    advice = " (as happens when memory runs out)" if "SIGKILL" in str(end) else ""
-    return f"the trial's process {end}{advice}, in each of {ATTEMPTS} attempts\n"
+    if "SIGKILL" not in str(end):
+        return f"the trial's process {end}, in each of {ATTEMPTS} attempts\n"
+    return f"{MACHINE_FAILED}: its process {end} (as happens when memory runs out), in each of {ATTEMPTS} attempts\n"
 
 
 def check_time_limit(seconds: float | None) -> None:

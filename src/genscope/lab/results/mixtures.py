@@ -14,6 +14,7 @@ import polars as pl
 
 from genscope.lab.plans.sources import changed_parts
 from genscope.lab.results.raised import own_line
+from genscope.lab.storage.store import MACHINE_FAILED
 
 _VERSIONED = ("jax", "jaxlib", "numpy", "scipy")
 
@@ -28,7 +29,12 @@ def failures(frame: pl.DataFrame) -> Iterator[str]:
     failed = failed_trials(frame)
     if len(failed):
         said = own_line(failed["error"][0] or "")
-        yield f"{len(failed)} of {len(frame)} trials raised an exception; the first says: {said}"
+        lost = failed["error"].str.starts_with(MACHINE_FAILED).sum()
+        whose = f", {lost} of them because the machine failed" if lost else ""
+        yield (
+            f"{len(failed)} of {len(frame)} trials raised an exception{whose}, and nothing here counts them; "
+            f"the first says: {said}"
+        )
 
 
 def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 Guarantee: exact; a verdict comes back from JSON as it was.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Decision = Literal["holds", "fails", "undecided"]
+_WORDS = {"holds": "held", "fails": "failed"}
 DECISIONS: tuple[Decision, ...] = ("holds", "fails", "undecided")
 
 
@@ -47,6 +49,20 @@ class Verdict:
     remark: Remark | None = None
     cautions: Sequence[str] = ()
     """What a reader has to know of the trials: failures, and mixtures of code or machines."""
+    rule_digest: str = ""
+    """Tells whether another verdict was reached by the same rule; empty where an older genscope decided."""
+    before: Mapping[str, Any] | None = None
+    """The newest verdict by an earlier rule at the same budget: `verdict`, `rule`, `rule_digest`, `decided`."""
+
+    @property
+    def changed_rule(self) -> str:
+        """One sentence on what an earlier rule decided; empty where the rule has not changed."""
+        if self.before is None:
+            return ""
+        return (
+            f"The rule has changed: by the earlier one the claim {_WORDS.get(self.before['verdict'], 'was undecided')} "
+            f"on {self.before['decided']} ({self.before['rule']})"
+        )
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -73,6 +89,7 @@ class Verdict:
             "departures": list(self.departures),
             "studies": list(self.studies),
             "cautions": list(self.cautions),
+            "changed_rule": self.changed_rule,
         }
 
     @classmethod
@@ -92,7 +109,20 @@ class Verdict:
             studies=tuple(facts.get("studies") or ()),
             remark=Remark(**remark) if remark else None,
             cautions=tuple(facts.get("cautions") or ()),
+            rule_digest=facts.get("rule_digest") or "",
+            before=facts.get("before"),
         )
+
+
+def earlier(now: Verdict, stored: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """What `Verdict.before` holds: of stored verdicts on a claim, old to new, the newest by another rule."""
+    for row in reversed([row for row in stored if (row["claim"], row["budget"]) == (now.id, now.budget)]):
+        old = Verdict.from_dict({"id": row["claim"], "budget": row["budget"], **row["verdict"]})
+        same = old.rule_digest == now.rule_digest if old.rule_digest else old.rule == now.rule
+        if not same:
+            decided = time.strftime("%Y-%m-%d", time.gmtime(row["finished"]))
+            return {"verdict": old.verdict, "rule": old.rule, "rule_digest": old.rule_digest, "decided": decided}
+    return None
 
 
 def combine(decisions: Sequence[Decision]) -> Decision:

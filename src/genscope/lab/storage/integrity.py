@@ -108,6 +108,8 @@ def _check(connection: sa.Connection, name: str) -> Health:
                 held, orphaned = _leases(connection)
     except (Refusal, OSError) as error:
         problems.append(str(error))
+    except (TypeError, ValueError) as error:
+        problems.append(f"a row holds what it cannot hold: {error}")
     return Health(name, version, rows, tuple(problems), held, orphaned)
 
 

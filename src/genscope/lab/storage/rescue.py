@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from genscope.lab.storage import checksums, database, schema
 from genscope.lab.storage.failures import Damaged
 from genscope.lab.storage.integrity import is_itself
-from genscope.lab.storage.schema import CHECKED, TRIAL
+from genscope.lab.storage.schema import CHECKED, PROVENANCE, TRIAL
 from genscope.lab.storage.store import Store
 
 _MOST_SINGLE = 2_000_000  # rows that are asked for one by one
@@ -41,11 +41,17 @@ def copy_sound(source: str, target: Store) -> Rescued:
         raise Damaged(database.shown(url), "a server keeps its own copies: restore the database there")
     copied: dict[str, int] = {}
     left: dict[str, int] = {}
+    named: set[str] = set()
     with contextlib.closing(_open(Path(str(url.database)))) as connection:
         for table in CHECKED:
             found = _reachable(connection, table)
             good = [row for row in found.values() if _good(table, row)]
             target.put_rows(table, good)
+            if table is TRIAL:
+                named = {row["provenance"] for row in good}
+            elif table is PROVENANCE:  # trials whose origin is lost say so
+                lost = named - {row["id"] for row in good}
+                target.put_rows(PROVENANCE, [{"id": name, "facts": '{"lost": true}'} for name in lost])
             copied[table.name], left[table.name] = len(good), len(found) - len(good)
     return Rescued(copied, left)
 

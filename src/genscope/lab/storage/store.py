@@ -26,6 +26,7 @@ from genscope.lab.storage.schema import PROVENANCE, SELECTION, STUDY, TRIAL, VER
 from genscope.refusal import Refusal
 
 DEFAULT_URL = "sqlite:///genscope.db"
+MACHINE_FAILED = "the machine failed, not the trial"  # how the error of such a trial begins
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
 
 
@@ -34,7 +35,8 @@ class Record:
     """A finished trial: what it measured or why it failed, how long it took, and where the numbers come from.
 
     `values` are plain Python scalars and nested lists (`values.plain` makes them); `error` is None unless the trial
-    raised an exception; `seconds` leaves out the time of compilation.
+    raised an exception, and begins with `MACHINE_FAILED` where that was none of its own; `seconds` leaves out the time
+    of compilation.
     """
 
     trial: Trial
