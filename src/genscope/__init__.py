@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from genscope.lab import read as read
     from genscope.lab import run as run
     from genscope.lab import select as select
+    from genscope.models import from_torch as from_torch
     from genscope.questions import Answer as Answer
     from genscope.questions import learn as learn
     from genscope.questions import sample_complexity as sample_complexity

@@ -15,6 +15,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from genscope.claims import edelman2022_restarts
 from genscope.claims import lintilhac2026_attention as claim_c6
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, Gradients
 from genscope.lab import Plan, grid
@@ -23,6 +24,7 @@ from genscope.precision import float64
 from genscope.studies import (
     _bit_training,
     edelman2022_and,
+    edelman2022_and_restarts,
     edelman2022_attention,
     edelman2022_capacity,
     edelman2022_constructions,
@@ -104,12 +106,32 @@ def _learner(right: Callable[..., np.ndarray]) -> Callable[[Patch], None]:
         predicted = right(x[:sample_size], y[:sample_size], x[sample_size:])
         return {"success": bool((predicted == y[sample_size:]).mean() > 0.95)}
 
-    return lambda patch: patch.setattr(edelman2022_and, "learn_and", learn)
+    def learn_often(**options):
+        found = learn(**options)
+        return {**found, "share": float(found["success"])}
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(edelman2022_and, "learn_and", learn)
+        patch.setattr(edelman2022_and_restarts, "learn_with_restarts", learn_often)
+
+    return plant
 
 
 def _eliminate(x, y, fresh):
     """The AND of all bits that are 1 in every positive example."""
     return fresh[:, x[y].all(axis=0)].all(axis=1)
+
+
+def _correlated(x, y, fresh):
+    """The AND of the three bits that agree best with the label."""
+    return fresh[:, np.argsort(-(x == y[:, None]).mean(axis=0), kind="stable")[:3]].all(axis=1)
+
+
+def _short_contexts(patch: Patch) -> None:
+    """The learner that holds, and A9's limits for a few trials at three short contexts."""
+    _learner(_correlated)(patch)
+    patch.setattr(edelman2022_restarts, "LONGEST", 90)
+    patch.setattr(edelman2022_restarts, "SHARP", 0.3)
 
 
 def _least_squares(x, y, fresh):
@@ -298,6 +320,22 @@ FAULTS = {
         [Plan(grid(context_length=[4], rate=[3e-4], budget=[1_000]), seeds=10)],
         slow=True,
     ),
+    **{
+        name: Fault(
+            f"least squares in place of restarts{words}",
+            _learner(_least_squares),
+            [
+                Plan(
+                    grid(context_length=[10, 30, 90], preset=["tuned"]),
+                    search=Search(
+                        level=(0.8, 0.5), lowest=10, highest=5_000, start=60, width=0.1, trials=240, batch=16, round=48
+                    ),
+                )
+            ],
+            prepare=_short_contexts,
+        )
+        for name, words in (("A8", ""), ("A9", ", and of single runs"))
+    },
     "B1": Fault(
         "query-key matrices half as large as the lemma's",
         _blunt_heads,

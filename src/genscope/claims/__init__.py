@@ -5,6 +5,7 @@ from genscope.claims._decide import Decided, Watcher, chosen, decide
 from genscope.claims.edelman2022 import A4, A5, A6, A7
 from genscope.claims.edelman2022_capacity import A1, A2
 from genscope.claims.edelman2022_constructions import A3
+from genscope.claims.edelman2022_restarts import A8, A9
 from genscope.claims.lintilhac2026_attention import C6
 from genscope.claims.lintilhac2026_bounds import C9
 from genscope.claims.lintilhac2026_chain import C7
@@ -18,7 +19,7 @@ from genscope.claims.mousavi2025_training import B5, B6, B7, B8
 __all__ = ["ALL", "Claim", "Decided", "Part", "Watcher", "chosen", "decide"]
 
 ALL: tuple[Claim, ...] = (
-    *(A1, A2, A3, A4, A5, A6, A7),
+    *(A1, A2, A3, A4, A5, A6, A7, A8, A9),
     *(B1, B2, B3, B4, B5, B6, B7, B8),
     *(C1, C2, C3, C4, C5, C6, C7, C8, C9),
 )

@@ -6,14 +6,15 @@ Guarantee: rules as in docs/claims.md, fixed before the data; intervals at 95 % 
 parts of a claim that rest on intervals.
 """
 
+import functools
 from collections.abc import Sequence
 
 import polars as pl
 
 from genscope.claims._base import Claim, Decision, Part, above
 from genscope.estimate import clopper_pearson
-from genscope.lab import Reading
-from genscope.lab.statistics.scaling import fit_laws
+from genscope.lab import Reading, Threshold
+from genscope.lab.statistics.scaling import Fits, fit_laws, measured
 from genscope.studies import (
     edelman2022_and,
     edelman2022_and_long,
@@ -35,26 +36,48 @@ def _a4(readings: Sequence[Reading]) -> list[Part]:
         if point["preset"] == "tuned"
     ]
     found.sort(key=lambda pair: pair[0])
-    fit = fit_laws([length for length, _ in found], [threshold for _, threshold in found])
-    parts = []
-    for rival in ("linear", "power"):
-        lead = fit.lead("log", rival)
-        parts.append(
-            Part(
-                f"a logarithm fits better than a {'line' if rival == 'linear' else 'power'}",
-                above(lead, lead, AHEAD) if lead is not None and abs(lead) >= AHEAD else "undecided",
-                {f"log-likelihood of log over {rival}": lead},
-            )
-        )
-    size, low, high = fit.predict("log", 300) or (None, None, None)
-    parts.append(
+    lengths, thresholds = [length for length, _ in found], [threshold for _, threshold in found]
+    size, low, high = fit_laws(lengths, thresholds).predict("log", 300) or (None, None, None)
+    return [
+        *law_leads(lengths, thresholds),
         Part(
             "about 70 samples at T = 300",
             _within(low, high, PUBLISHED / FACTOR, PUBLISHED * FACTOR),
-            {"threshold at T = 300 (log law)": size, "interval": [low, high]},
+            {"threshold at T = 300 (log law)": size, "interval": [low, high], **_published_leads()},
+        ),
+    ]
+
+
+def law_leads(lengths: Sequence[int], thresholds: Sequence[Threshold], *, decided: bool = True) -> list[Part]:
+    """Whether the log law is ahead of the line, and of the power law; undecided where the design cannot tell."""
+    fit = fit_laws(lengths, thresholds)
+    parts = []
+    for rival in ("linear", "power"):
+        lead = fit.lead("log", rival)
+        known = decided and lead is not None and abs(lead) >= AHEAD
+        parts.append(
+            Part(
+                f"a logarithm fits better than a {'line' if rival == 'linear' else 'power'}",
+                above(lead, lead, AHEAD) if known else "undecided",
+                {f"log-likelihood of log over {rival}": lead},
+            )
         )
-    )
     return parts
+
+
+def _published_leads() -> dict[str, float | None]:
+    """The same numbers for the paper's own points, shown beside: they were known before the rule and decide nothing."""
+    fit = published_fits()
+    names = {"linear": "line", "power": "power law"}
+    leads = {f"published points: log over {word}": fit.lead("log", name) for name, word in names.items()}
+    return leads | {"published points: exponent": fit.laws["power"].slope}
+
+
+@functools.cache
+def published_fits() -> Fits:
+    """The laws fitted to the paper's 18 points by the code that fits ours, their bars read as 95 % intervals."""
+    thresholds = [measured(size, low, high) for size, low, high in edelman2022_and.FIGURE_2.values()]
+    return fit_laws([*edelman2022_and.FIGURE_2], thresholds)
 
 
 def _within(low: float | None, high: float | None, least: float, most: float) -> Decision:

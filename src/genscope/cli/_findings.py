@@ -12,6 +12,7 @@ from genscope.lab import Preview, Selection, Store, Study, Summary, read
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.raised import own_line
+from genscope.lab.statistics.threshold import words_of
 
 
 def expected(selection: Selection, alone: Preview, workers: int) -> dict[str, Any]:

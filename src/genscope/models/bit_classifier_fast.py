@@ -142,17 +142,25 @@ def _mix_forward(table: Table, x: Array):
 def _mix_backward(saved, cotangent: Float[Array, "d m"]):
     table, x, rows, sums, narrow = saved
 
-    def by_product(table, x, rows, sums, cotangent):
-        sums = sums.reshape(*table.cls.shape, -1)
-        to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
-        to_denominators = -added(to_numerators * (sums[:-1] / sums[-1:]))  # no square: it would overflow
-        to_sums = jnp.concatenate([to_numerators, to_denominators[None]])
-        return _to_table(table, rows, (to_sums.reshape(-1, len(x)) @ x).reshape(rows.tokens.shape), total(to_sums))
-
     def by_example(table, x, rows, sums, cotangent):
         return jax.vjp(lambda table: mix_by_example(table, x), table)[1](cotangent)[0]
 
-    return jax.lax.cond(narrow, by_product, by_example, table, x, rows, sums, cotangent), None
+    return jax.lax.cond(narrow, mix_gradient, by_example, table, x, rows, sums, cotangent), None
+
+
+def mix_gradient(
+    table: Table,
+    x: Float[Array, "m tokens"],
+    rows: Rows,
+    sums: Float[Array, "columns m"],
+    cotangent: Float[Array, "d m"],
+) -> Table:
+    """Derivative of the attention outputs by one product."""
+    sums = sums.reshape(*table.cls.shape, -1)
+    to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
+    to_denominators = -added(to_numerators * (sums[:-1] / sums[-1:]))  # no square: it would overflow
+    to_sums = jnp.concatenate([to_numerators, to_denominators[None]])
+    return _to_table(table, rows, (to_sums.reshape(-1, len(x)) @ x).reshape(rows.tokens.shape), total(to_sums))
 
 
 def _to_table(
@@ -217,8 +225,13 @@ def outputs(model: BitClassifier, x: Num[Array, "m T"] | Bool[Array, "m T"]) -> 
 
 def outputs_of_indicators(model: BitClassifier, x: Float[Array, "m tokens"]) -> Float[Array, " m"]:
     """Logits of the examples whose `indicators` are given: who trains on a batch makes them once."""
+    return read_out(model, mix(table(model), x))
+
+
+def read_out(model: BitClassifier, mixed: Float[Array, "d m"]) -> Float[Array, " m"]:
+    """Logits from the attention outputs."""
     shift = model.bias_attention @ model.w_value + model.b_value  # the same for all tokens, and weights sum to 1
-    mixed = mix(table(model), x) + _heads_last(shift, model.heads)[:, None]
+    mixed = mixed + _heads_last(shift, model.heads)[:, None]
     # w_output's rows follow the paper's order, heads first
     rows = model.w_output.reshape(model.heads, -1, model.cls.size).swapaxes(0, 1).reshape(model.cls.size, -1)
     return jax.vmap(model.read_out)(mixed.T @ rows)[1]

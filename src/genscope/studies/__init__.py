@@ -4,6 +4,7 @@ from genscope.lab import Study
 from genscope.studies import (
     edelman2022_and,
     edelman2022_and_long,
+    edelman2022_and_restarts,
     edelman2022_attention,
     edelman2022_capacity,
     edelman2022_constructions,
@@ -37,6 +38,7 @@ ALL: tuple[Study, ...] = (
     edelman2022_and.STUDY,
     edelman2022_and_long.STUDY,
     edelman2022_and_long.SOURCES,
+    edelman2022_and_restarts.STUDY,
     edelman2022_curves.STUDY,
     edelman2022_attention.STUDY,
     edelman2022_parity.STUDY,

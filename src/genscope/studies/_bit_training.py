@@ -81,12 +81,12 @@ DRAWN = 500  # examples drawn at once, of which a sample keeps the first: one co
 CHEAP = 1000  # context length up to which a step costs little beside a compilation
 
 
-def _capacity(sample_size: int, context_length: int) -> int:
+def capacity(sample_size: int, context_length: int) -> int:
     """Rows that a sample is padded to: fewer shapes where steps are cheap, fewer rows where they are not."""
     return padded_size(sample_size, smallest=128 if context_length <= CHEAP else 32)
 
 
-def _padded(examples: Batch, rows: int) -> Batch:
+def padded_examples(examples: Batch, rows: int) -> Batch:
     """The examples as the network reads them, and others of weight 0."""
     x, y = np.asarray(examples.x), np.asarray(examples.y)
     padding = rows - len(y)
@@ -118,7 +118,7 @@ def train(
         drawn = drawn._replace(batch=Batch(drawn.batch.x, permuted))
     fitted = fit(
         initial_model(init_key, task.context_length, chosen.initialisation),
-        Whole(_padded(drawn.batch, _capacity(sample_size, task.context_length))),
+        Whole(padded_examples(drawn.batch, capacity(sample_size, task.context_length))),
         Risk(logistic, outputs_of_indicators),
         until=(chosen.steps, lambda progress: stop(progress, drawn, validation), Floor(floor)),
         optimizer=chosen.optimizer,

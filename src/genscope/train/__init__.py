@@ -14,6 +14,7 @@ from genscope.train.minibatch import Minibatch as Minibatch
 from genscope.train.objective import AbstractObjective as AbstractObjective
 from genscope.train.objective import PacBayes as PacBayes
 from genscope.train.objective import Risk as Risk
+from genscope.train.objective import Together as Together
 from genscope.train.objective import WeightNoise as WeightNoise
 from genscope.train.objective import each_loss as each_loss
 from genscope.train.optimizers import Optimizer as Optimizer

@@ -29,7 +29,7 @@ from genscope.train.optimizers import number
 from genscope.train.posterior import GaussianPosterior, check_deviation, drawn, least_divergence
 
 Predict = Callable[[Any, Any], Array]  # of a model and a batch of inputs
-Value = tuple[Float[Array, ""], dict[str, Float[Array, ""]]]  # what is descended, and what is recorded beside it
+Value = tuple[Float[Array, ""], dict[str, Float[Array, "..."]]]  # what is descended, and what is recorded beside it
 CHUNK = 512
 
 
@@ -68,6 +68,27 @@ class Risk(AbstractObjective):
         outputs = self.predict(model, batch.x)
         recorded = {each.name: weighted_mean(each(outputs, batch.y), batch.weight) for each in self.also}
         return weighted_mean(self.loss(outputs, batch.y), batch.weight), recorded
+
+
+class Together(AbstractObjective):
+    """The sum of the mean losses of several models on the same examples, each of which trains as it would alone.
+
+    `predict(models, x)` has one row of outputs for each model. With an optimizer that treats every parameter by itself,
+    the runs do not know of each other: the gradient of the sum is that of each model's own loss.
+    """
+
+    loss: Loss
+    predict: Predict
+
+    def losses(self, model, batch):
+        """Of each example, summed over the models."""
+        return jnp.sum(jax.vmap(lambda outputs: self.loss(outputs, batch.y))(self.predict(model, batch.x)), axis=0)
+
+    def __call__(self, model, batch, key):
+        """The sum; the mean loss of each model is recorded."""
+        outputs = self.predict(model, batch.x)
+        each = jax.vmap(lambda outputs: weighted_mean(self.loss(outputs, batch.y), batch.weight))(outputs)
+        return jnp.sum(each), {self.loss.name: each}
 
 
 def as_objective(given: Any) -> AbstractObjective:

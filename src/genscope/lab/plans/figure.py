@@ -49,7 +49,10 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where the success curve along `axis` crosses `level` (0.8, or "0.8 of plateau"), with its interval."""
+    """Where the success curve along `axis` crosses `level` (0.8, or "0.8 of plateau"), with its interval.
+
+    The outcome is true or false, or the share of several runs of a trial that are, which need not be independent.
+    """
 
     axis: str
     outcome: str

@@ -73,7 +73,7 @@ class Reading:
 
 
 @functools.lru_cache(maxsize=4096)  # a claim, a line and the success curves behind it ask for the same thresholds
-def _estimate(search: Search, counts: tuple[tuple[float, tuple[int, int]], ...]) -> Threshold:
+def _estimate(search: Search, counts: tuple[tuple[float, tuple[float, float]], ...]) -> Threshold:
     return estimation.estimate(search, dict(counts))
 
 

@@ -29,6 +29,7 @@ from genscope.lab.plans.figure import (
     Success,
 )
 from genscope.lab.results.reading import Reading
+from genscope.lab.statistics.clusters import counts_of
 from genscope.lab.statistics.scaling import Fits, fit_laws
 from genscope.lab.statistics.threshold import Threshold, first_reaching, words_of
 
@@ -236,13 +237,15 @@ def _median(reduction: Median, x: Any, cell: pl.DataFrame) -> Mark:
     return Mark(x, middle, low, high, n, "measured", missing)
 
 
-def _counts(reduction: Smallest | Crossing | Plateau, cell: pl.DataFrame) -> tuple[dict[float, tuple[int, int]], int]:
+def _counts(reduction: Smallest | Crossing | Plateau, cell: pl.DataFrame) -> tuple[dict[float, tuple[Any, Any]], int]:
     """Successes and trials by size, ascending, and the number of trials without an outcome."""
     pairs = list(zip(column(cell, reduction.axis), column(cell, reduction.outcome), strict=True))
-    kept = [(size, bool(outcome)) for size, outcome in pairs if not _missing(outcome)]
+    kept = [(size, outcome) for size, outcome in pairs if not _missing(outcome)]
     sizes = sorted({size for size, _ in kept})
     outcomes = {size: [won for each, won in kept if each == size] for size in sizes}
-    return {size: (sum(won), len(won)) for size, won in outcomes.items()}, len(pairs) - len(kept)
+    if any(isinstance(won, float) for _, won in kept):  # shares of runs that have something in common
+        return counts_of(outcomes), len(pairs) - len(kept)
+    return {size: (sum(map(bool, won)), len(won)) for size, won in outcomes.items()}, len(pairs) - len(kept)
 
 
 def _smallest(reduction: Smallest, x: Any, cell: pl.DataFrame) -> Mark:

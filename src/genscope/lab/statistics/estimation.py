@@ -47,14 +47,14 @@ def estimate(search: Search, counts: Counts, level: Level | None = None) -> Thre
 def next_round(search: Search, counts: Counts) -> dict[int, int] | None:
     """Further trials by size, in whole batches; None when the search is finished."""
     counts = tried_only(counts)
-    batches = min(search.round, search.trials - sum(n for _, n in counts.values())) // search.batch
+    batches = int(min(search.round, search.trials - sum(n for _, n in counts.values())) // search.batch)
     if batches < 1:
         return None
     if not counts:
         return _batches(search, _first_sizes(search, batches))
     estimates = [_estimate(search, counts, level) for level in search.levels]
     open_levels = [known for found, known in estimates if not _resolved(search, found, known)]
-    turn = sum(n for _, n in counts.values()) // search.round  # so that a batch left over goes to each in turn
+    turn = int(sum(n for _, n in counts.values())) // search.round  # so that a batch left over goes to each in turn
     sizes = []
     for place, known in enumerate(open_levels):
         share = len(range((place - turn) % len(open_levels), batches, len(open_levels)))
@@ -100,7 +100,7 @@ def _estimate(search: Search, counts: Counts, level: Level) -> tuple[Threshold, 
     found = Threshold(
         size,
         *ends,
-        trials=sum(n for _, n in counts.values()),
+        trials=round(sum(n for _, n in counts.values())),
         state=state,
         axis=search.axis,
         level=level,

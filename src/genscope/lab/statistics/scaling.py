@@ -162,6 +162,30 @@ class Fits:
         return {"best": self.best, "laws": laws, "left_out": list(self.left_out), "verdict": self.verdict}
 
 
+def measured(size: float, low: float, high: float) -> Threshold:
+    """A threshold that somebody else measured, its 95 % interval read as that of a normal law.
+
+    Symmetric as intervals are printed; the likelihood is a function of the logarithm, as for our own.
+    """
+    if not 0 < low < size < high:
+        raise Refusal(
+            f"a measured threshold got {size} in [{low}, {high}]: the interval is around it. Check the numbers."
+        )
+    deviation = (high - low) / 2 / 1.959963984540054
+    sizes = np.linspace(max(size - 6 * deviation, size / 50), size + 6 * deviation, 201)
+    log_sizes = np.linspace(math.log(sizes[0]), math.log(sizes[-1]), 201)
+    values = -(((np.exp(log_sizes) - size) / deviation) ** 2) / 2
+    return Threshold(
+        size,
+        low,
+        high,
+        trials=1,
+        state="crossed",
+        log_sizes=tuple(log_sizes),
+        log_likelihood=tuple(values - values.max()),
+    )
+
+
 def fit_laws(lengths: Sequence[float], thresholds: Sequence[Threshold]) -> Fits:
     """Fit every law to the thresholds at the given lengths."""
     if len(lengths) != len(thresholds) or any(not length > 0 for length in lengths):

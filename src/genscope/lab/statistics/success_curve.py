@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-Counts = Mapping[Any, tuple[int, int]]  # size -> (successes, trials)
+Counts = Mapping[Any, tuple[float, float]]  # size -> (successes, trials); whole numbers, unless outcomes are clustered
 Box = tuple[tuple[float, float], ...]  # of log size, log slope and bend
 
 REACH = 2.0  # thresholds are considered this many e-folds beyond the sizes in question

@@ -160,6 +160,28 @@ class Threshold:
         sizes = np.asarray(sizes, dtype=float)
         return np.full(sizes.shape, np.nan) if self.curve is None else self.curve(np.log(sizes))
 
+    def limits(self, confidence: float) -> tuple[float | None, float | None]:
+        """The ends of an interval at another confidence; None where the success rate may level off or nothing is known.
+
+        From the likelihood at all sizes in question: unlike `low` and `high`, they may lie beyond the sizes tried.
+        """
+        if not self.log_sizes or not self.trials:
+            return None, None
+        mass = (1 - self.levels_off) * np.exp(self.log_likelihood) / np.exp(self.log_likelihood).sum()
+        step = self.log_sizes[1] - self.log_sizes[0]
+        edges = np.append(np.array(self.log_sizes) - step / 2, self.log_sizes[-1] + step / 2)
+        reached = np.concatenate([[0.0], np.cumsum(mass)])
+        ends = [(1 - confidence) / 2, (1 + confidence) / 2]
+        low, high = (None if end >= reached[-1] else math.exp(np.interp(end, reached, edges)) for end in ends)
+        return low, high
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the log threshold, given that there is one."""
+        mass = np.exp(self.log_likelihood)
+        mean = mass @ self.log_sizes / mass.sum()
+        return math.sqrt(mass @ (np.array(self.log_sizes) - mean) ** 2 / mass.sum())
+
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and words for JSON."""
         return {

@@ -1,0 +1,64 @@
+"""Six runs on one sample, stacked over the shared bits, against one run: T = 800, m = 75, equal numbers of steps.
+
+One run is that of `edelman2022-and`, whose samples are padded to 128 rows at such contexts; the stack is that of
+`edelman2022-and-restarts`, padded to 80. Beside it the same with equal rows, which is the gain of stacking alone, and
+how many steps a trial takes until its runs end by themselves.
+"""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from benchmarks._timing import cpu_seconds, show
+from genscope.models.bit_classifier import TUNED
+from genscope.models.bit_classifier_fast import outputs_of_indicators
+from genscope.models.bit_classifier_stack import member, stack
+from genscope.models.bit_classifier_stack import outputs_of_indicators as outputs_of_stack
+from genscope.random import stream
+from genscope.studies._bit_restarts import RUNS, SHAPE, train_restarts
+from genscope.studies._bit_training import capacity, padded_examples
+from genscope.tasks import Batch, SparseAnd
+from genscope.train import Risk, Together, Whole, adam, cross_entropy, fit
+from genscope.train.padding import padded_size
+
+LENGTH, SIZE, STEPS = 800, 75, 60
+
+
+def main() -> None:
+    key = jr.key(0)
+    task = SparseAnd.draw(stream(key, "support"), context_length=LENGTH, support_size=3)
+    sample = task.sample(stream(key, "data"), SIZE)
+    models = stack(LENGTH, jr.split(key, RUNS), initialisation=TUNED)
+    optimizer = adam(1e-3, epsilon=1e-5)
+
+    def one(rows: int):
+        source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
+        return lambda: fit(
+            member(models, 0), source, Risk(cross_entropy, outputs_of_indicators), STEPS, optimizer=optimizer
+        )
+
+    def all_of_them(rows: int):
+        source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
+        return lambda: fit(models, source, Together(cross_entropy, outputs_of_stack), STEPS, optimizer=optimizer)
+
+    alone, together = capacity(SIZE, LENGTH), padded_size(SIZE, smallest=SHAPE)
+    single, stacked, equal = cpu_seconds(one(alone), all_of_them(together), one(together))
+    found = train_restarts(
+        task, sample_size=SIZE, preset="tuned", init_key=stream(key, "init"), data_key=stream(key, "d")
+    )
+    show(
+        f"restarts: {RUNS} runs on one sample, T = {LENGTH}, m = {SIZE}, {STEPS} steps",
+        {
+            f"one run, {alone} rows: CPU ms per step": 1e3 * single / STEPS,
+            f"{RUNS} runs, {together} rows: CPU ms per step": 1e3 * stacked / STEPS,
+            "ratio (at most 4.5 is wanted)": stacked / single,
+            f"ratio to one run with {together} rows": stacked / equal,
+            "steps of a trial that ends by itself": found.fit.steps,
+            "of at most": 600,
+            "share of zeros among the rows of the stack": float(np.mean(np.asarray(jnp.arange(together) >= SIZE))),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
