@@ -16,7 +16,7 @@ from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
 from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
+from genscope.lab.figure import Level, Line, Mean
 from genscope.lab.study import Point, within
 from genscope.measure.certificate import certify, drawn_risks
 from genscope.models.bit_transformer import BitTransformer
@@ -141,7 +141,7 @@ STUDY = Study(
             vacuous="vacuous",
             log_x=True,
             log_y=True,
-            references=(Reference("best constant, about", (_ALL[0], _ALL[-1]), (0.5, 0.5)),),
+            trivial=Level(0.5, "best constant, about"),
         ),
         Line(
             title="Certified risk by degree",
@@ -157,7 +157,7 @@ STUDY = Study(
             by="learner",
             vacuous="vacuous",
             log_y=True,
-            references=(Reference("best constant, about", (1, 3), (0.5, 0.5)),),
+            trivial=Level(0.5, "best constant, about"),
         ),
         Line(
             title="What the certificate is about",

@@ -24,7 +24,7 @@ from genscope.constructions.fourier_components import fourier_components
 from genscope.constructions.fourier_construction import FourierConstruction
 from genscope.fourier import tiling
 from genscope.lab import Plan, Study, grid
-from genscope.lab.figure import Line, Mean, Reference
+from genscope.lab.figure import Level, Line, Mean, Reference
 from genscope.lab.study import Point, within
 from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.refusal import Refusal
@@ -154,10 +154,8 @@ STUDY = Study(
             vacuous="vacuous",
             log_x=True,
             log_y=True,
-            references=(
-                Reference("best constant (variance ¼)", [8192, _SIZES[-1]], [VARIANCE] * 2),
-                Reference("best constant, clipped loss", [8192, _SIZES[-1]], [constant_risk(32, 0.2)] * 2),
-            ),
+            trivial=Level(VARIANCE, "best constant (variance ¼)"),
+            references=(Reference("best constant, clipped loss", [8192, _SIZES[-1]], [constant_risk(32, 0.2)] * 2),),
         ),
     ),
     paired=frozenset({"bound", "constant", "sample_size"}),
