@@ -107,3 +107,12 @@ def test_a_certificate_is_above_the_risk_and_below_a_constant(learner):
 def test_points_that_no_certificate_can_have_are_refused(point, advice):
     with pytest.raises(ValueError, match=advice):
         lintilhac2026_certificate.STUDY.check(point)
+
+
+def test_a_measured_perturbation_is_near_the_truncated_bound():
+    """Equation (11): at the best σ the perturbation is a small part of the trace for a tiling by pairs."""
+    point = {"context_length": 8, "degree": 2, "constant": 0.1, "sample_size": 10**8}
+    short, measured = (trial(jr.key(3), bound=bound, **point) for bound in ("paper", "paper-semi-analytic"))
+    assert measured["norm_squared"] == short["norm_squared"]
+    assert measured["value"] == pytest.approx(short["value"], rel=0.2)
+    assert measured["value"] != short["value"]

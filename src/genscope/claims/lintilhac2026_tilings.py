@@ -17,6 +17,7 @@ from genscope.studies.lintilhac2026_tilings import VARIANCE
 AT = {"context_length": 64, "degree": 2, "sample_size": 10**8}
 _WORDS = {
     ("paper", 0.1): "paper's weights",
+    ("paper-semi-analytic", 0.1): "paper's weights, perturbation measured (Equation 11), beside",
     ("covering", 0.1): "covering bound",
     ("tuned", 0.1): "tuned weights",
     ("tuned", 0.5): "tuned, C = ½ (losses clipped at 1), beside",

@@ -91,7 +91,7 @@ def trial(
             "gap": float(losses.mean()) - run.descent.error,
         }
     built = fourier_components(function, inactive=INACTIVE, key=stream(key, "expectation"))
-    bounds = _bounds(built, used, sample_size, key)
+    bounds = construction_bounds(built, used, sample_size, key)
     if run is not None:
         found |= _dominated(run, built, bounds, stream(key, "sharpness"))
     usable = run is None or run.descent.converged
@@ -118,7 +118,9 @@ def trial(
 _VALUES = ("semi_analytic", "direct", "truncated", "analytic")
 
 
-def _bounds(built: FourierConstruction, constant: float, samples: int, key: Key[Array, ""]) -> dict[str, float]:
+def construction_bounds(
+    built: FourierConstruction, constant: float, samples: int, key: Key[Array, ""]
+) -> dict[str, float]:
     """Every bound at its best sigma, and what was measured at that of the semi-analytic one."""
     size, trace = built.norm_squared["total"], built.trace
     centre = truncated_optimum(norm_squared=size, trace=trace, constant=constant, samples=samples).sigma
