@@ -26,7 +26,7 @@ def test_bounds_from_built_weights(golden):
         "constant": golden["constant"],
         "sample_size": golden["samples"],
     }
-    found = {bound: trial(jr.key(0), bound=bound, **point)["value"] for bound in lintilhac2026_tilings.BOUNDS}
+    found = {bound: trial(jr.key(0), bound=bound, **point)["value"] for bound in lintilhac2026_tilings._CLOSED}
     assert found["paper"] == pytest.approx(golden["paper"]["value"], rel=0.01)
     assert found["tuned"] == pytest.approx(golden["tuned"]["value"], rel=0.02)
     assert found["tuned-clipped"] < found["tuned"]
@@ -82,7 +82,7 @@ def test_points_that_no_trial_can_have_are_refused(point, advice):
 def test_the_quick_budget_holds_what_decides():
     quick = STUDY.plan("quick").points
     assert {"bound": "tuned", "context_length": 64, "degree": 2, "constant": 0.1, "sample_size": 10**8} in quick
-    assert {point["bound"] for point in quick} == {*lintilhac2026_tilings.BOUNDS}
+    assert {point["bound"] for point in quick} == {*lintilhac2026_tilings.BOUNDS} - {"paper-semi-analytic"}  # costly
 
 
 @pytest.mark.slow
