@@ -32,11 +32,11 @@ from genscope.studies import (
     edelman2022_lipschitz,
     edelman2022_parity,
     lintilhac2026_attention,
+    lintilhac2026_bounds,
     lintilhac2026_chain_bounds,
     lintilhac2026_constructions,
     lintilhac2026_gap,
     lintilhac2026_norms,
-    lintilhac2026_perturbation,
     lintilhac2026_probes,
     lintilhac2026_tilings,
     mousavi2025_1str,
@@ -228,11 +228,15 @@ def _tuned_for_full(patch: Patch) -> None:
     _wrap(patch, lintilhac2026_norms, "fourier_components", tuned)
 
 
-def _loud_noise(patch: Patch) -> None:
-    def tiny(true, *, sigma, **options):
-        return true(sigma=sigma * 1e-7, **options)
+def _wider_noise(patch: Patch) -> None:
+    def wider(true, built, sigmas, key):
+        return true(built, [10 * sigma for sigma in sigmas], key)
 
-    _wrap(patch, lintilhac2026_perturbation, "trace_change", tiny)
+    _wrap(patch, lintilhac2026_bounds, "_perturbed", wider)
+
+
+def _given_for_fitted(patch: Patch) -> None:
+    patch.setattr(lintilhac2026_bounds, "fitted_constant", lambda losses: 0.1)
 
 
 def _few_runs(patch: Patch) -> None:
@@ -401,10 +405,12 @@ FAULTS = {
         slow=True,
     ),
     "C5": Fault(
-        "a bound for noise of a ten-millionth of the width",
-        _loud_noise,
-        [Plan(grid(context_length=[3], degree=[2], sparsity=[2], draws=[1], pairs=[4]))],
-        slow=True,
+        "noise ten times as wide as the bound's",
+        _wider_noise,
+        [
+            Plan(grid(context_length=[6], sample_size=[8192], degree=[3], sparsity=[2], constant=["0.1"], steps=[128])),
+            None,
+        ],
     ),
     "C6": Fault(
         "the score matrix read one column off",
@@ -427,5 +433,22 @@ FAULTS = {
         "the paper's weights in place of the tuned",
         _untuned,
         [Plan(_points(lintilhac2026_tilings.STUDY, sample_size=10**8, constant=0.1))],
+    ),
+    "C10": Fault(
+        "C = 0.1 in place of the fitted",
+        _given_for_fitted,
+        [
+            Plan(
+                grid(
+                    context_length=[20],
+                    sample_size=[8192],
+                    degree=[1],
+                    sparsity=[2],
+                    constant=["fitted"],
+                    steps=[1_280],
+                )
+            )
+        ],
+        slow=True,
     ),
 }

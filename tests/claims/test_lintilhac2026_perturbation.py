@@ -8,53 +8,51 @@ import pytest
 from genscope.claims.lintilhac2026_perturbation import C5
 from genscope.lab.results.reading import Reading
 
-
-def rows(change, functions=2, status="ok"):
-    row = {
-        "status": status,
-        "context_length": 10,
-        "degree": 2,
-        "sparsity": 5,
-        "sigma": [1e-5, 1e-2],
-        "trace": 100.0,
-        "trace_change": [0.01, change],
-        "trace_change_sem": [0.0, 0.0],
-        "bound": [1.0, 1000.0],
-        "smoothed_change": [0.0, -20.0],
-        "steady_sigma": 1e-3,
-    }
-    return [row] * functions
+MESH = {
+    "status": "ok",
+    "trace": 100.0,
+    "trace_change": [0.01, 50.0],
+    "trace_change_sem": [0.0, 0.0],
+    "bound": [1.0, 1000.0],
+    "smoothed_change": [0.0, -20.0],
+}
 
 
-def verdict(records, missing=0):
+def rows(change, functions=2, sem=0.1, **changes):
+    row = {"status": "ok", "constant": "0.1", "degree": 2, "sparsity": 5, "sigma": 0.02, "trace": 100.0}
+    return [row | {"perturbation": change, "perturbation_sem": sem} | changes] * functions
+
+
+def verdict(records, missing=0, beside=(MESH,)):
     frame = pl.DataFrame(records) if records else pl.DataFrame({"status": []}, schema={"status": pl.String})
-    return C5.verdict([Reading(frame, (), missing)], budget="quick", seconds=0.0)
+    readings = [Reading(frame, (), missing), Reading(pl.DataFrame(list(beside)), (), 0)]
+    return C5.verdict(readings, budget="quick", seconds=0.0)
 
 
-def test_c5_compares_with_a_tenth_of_the_bound_at_every_sigma():
-    assert verdict(rows(99.0)).verdict == "holds"
-    assert verdict(rows(101.0)).verdict == "fails"
-    assert verdict(rows(0.0) + rows(101.0)).verdict == "fails"
-    assert verdict(rows(math.nan)).verdict == "fails"
-    noisy = [row | {"trace_change_sem": [0.0, 1.0]} for row in rows(99.0)]
-    assert verdict(noisy).verdict == "fails"
-    small = [row | {"trace_change": [0.2, 0.0]} for row in rows(0.0)]
-    assert verdict(small).verdict == "fails"  # the planted fault: a bound ten times too small at one sigma
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_largest_function_decides(sign):
+    assert verdict(rows(5.0 * sign)).verdict == "holds"
+    assert verdict(rows(15.0 * sign)).verdict == "fails"
+    assert verdict(rows(0.0) + rows(15.0 * sign, 1)).verdict == "fails"
+    assert verdict(rows(10.1 * sign)).verdict == "undecided"  # within its limits
+    assert verdict(rows(5.0 * sign, sem=4.0)).verdict == "undecided"
 
 
-def test_c5_is_undecided_without_all_of_its_trials():
-    assert verdict(rows(99.0), missing=1).verdict == "undecided"
-    assert verdict(rows(99.0) + rows(0.0, status="failed")).verdict == "undecided"
+def test_what_is_missing_may_be_the_largest():
+    assert verdict(rows(5.0), missing=1).verdict == "undecided"
+    assert verdict(rows(5.0) + rows(5.0, status="failed")).verdict == "undecided"
+    assert verdict(rows(15.0), missing=1).verdict == "fails"
+    assert verdict(rows(math.nan)).verdict == "undecided"
     assert verdict([]).verdict == "undecided"
-    assert verdict(rows(101.0), missing=1).verdict == "fails"
 
 
-def test_c5_says_how_loose_the_bound_is_and_what_few_functions_show():
-    numbers = verdict(rows(50.0)).numbers
-    assert numbers["largest change over the bound"] == pytest.approx(0.05)
-    assert numbers["bound over change, at least"] == pytest.approx(20)
-    assert numbers["at σ"] == 1e-2
-    assert numbers["largest change over the trace itself"] == pytest.approx(0.5)
-    assert numbers["largest |Δ(σ)| over the trace, beside"] == pytest.approx(0.2)
-    assert numbers["share of σ at which flips are excluded"] == 0.5
-    assert numbers["confidence that the largest exceeds the 90 % quantile"] == pytest.approx(1 - 0.9**2)
+def test_other_constants_have_other_noise():
+    assert verdict(rows(5.0) + rows(90.0, constant="fitted")).verdict == "holds"
+
+
+def test_the_analytic_bound_stands_beside():
+    numbers = verdict(rows(5.0)).numbers
+    assert numbers["largest |Δ(σ)| over the trace"] == pytest.approx(0.05)
+    assert numbers["largest change of the trace over its analytic bound, beside"] == pytest.approx(0.05)
+    assert numbers["largest change of the trace over the trace, σ to 0.01, beside"] == pytest.approx(0.5)
+    assert numbers["largest |Δ(σ)| over the trace, σ to 0.01, beside"] == pytest.approx(0.2)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from genscope.lab.plans.figure import Curves, Heatmap, Line, Mean, Panel, Published, Reference, Scatter
+from genscope.lab.plans.figure import Curves, Heatmap, Level, Line, Mean, Panel, Published, Reference, Scatter
 from genscope.lab.results.reading import Reading
 from genscope.lab.results.reduction import Mark, Series
 from genscope.report import charts, svg
@@ -37,6 +37,14 @@ def test_a_drawing_is_well_formed_and_repeatable():
     assert drawn == line(references=[Reference("bound", [10, 160], [1, 2])], published=[Published(30, 6, "a paper")])
     for word in ("first", "bound", "a paper", "length", "gap"):
         assert f">{word}</text>" in drawn
+
+
+def test_what_is_known_without_a_bound_is_a_line_with_a_shade_above():
+    for settings in ({}, {"log_y": True}):
+        plain, drawn = line(**settings), line(trivial=Level(2.0, "best constant"), **settings)
+        assert ">best constant; vacuous above</text>" in drawn
+        assert "best constant" not in plain
+        assert drawn.count("opacity: 0.13") == plain.count("opacity: 0.13") + 1
 
 
 def test_ids_belong_to_the_figure():

@@ -69,6 +69,10 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("lintilhac2026-constructions", {"context_length": 6, "degree": 2, "sparsity": 2}),
     ("lintilhac2026-traces", {"case": "G1", "variant": "full", "method": "Hessian"}),
     ("lintilhac2026-gap", {**_WALSH, "sample_size": 64, "steps": 50}),
+    (
+        "lintilhac2026-bounds",
+        {**_WALSH, "sample_size": 8192, "constant": "0.1", "steps": 128},
+    ),
     ("lintilhac2026-chain-bounds", {"weights": "paper", "method": "one-pass", "context_length": 8}),
     ("lintilhac2026-chain-bounds", {"weights": "tuned", "method": "chain", "context_length": 8}),
     ("lintilhac2026-probes", {"context_length": 20, "degree": 1, "sparsity": 2, "restriction": "affine"}),

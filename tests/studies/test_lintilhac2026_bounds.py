@@ -1,109 +1,78 @@
-"""Bounds for tilings from built weights, certificates of trained networks, and what points may be."""
-
-import tomllib
-from pathlib import Path
+"""Bounds by the construction: against the functions of `bounds` by hand, their order, and what a fitted run adds."""
 
 import jax.random as jr
 import numpy as np
-import polars as pl
 import pytest
-from scipy import stats
 
-from genscope.lab.results.reading import Reading
-from genscope.report.sections import section
-from genscope.studies import lintilhac2026_certificate, lintilhac2026_tilings
-from genscope.studies.lintilhac2026_tilings import STUDY, constant_risk, trial
+from genscope.bounds.flat_minima import BoundSetting, truncated
+from genscope.constructions import fourier_components
+from genscope.fourier import random_function
+from genscope.lab.values import check_names
+from genscope.random import stream
+from genscope.studies import lintilhac2026_bounds as study
 
-GOLDEN = tomllib.loads((Path(__file__).parents[1] / "golden" / "lintilhac2026_bounds.toml").read_text())["tiling"]
-
-
-@pytest.mark.parametrize("golden", [GOLDEN[1], GOLDEN[5]], ids=["T=20", "T=64"])
-def test_bounds_from_built_weights(golden):
-    """The paper's traces were sampled there: 3 % in the trace is 1 % in the bound; the tuned search is its own."""
-    point = {
-        "context_length": golden["context_length"],
-        "degree": golden["degree"],
-        "constant": golden["constant"],
-        "sample_size": golden["samples"],
-    }
-    found = {bound: trial(jr.key(0), bound=bound, **point)["value"] for bound in lintilhac2026_tilings.BOUNDS}
-    assert found["paper"] == pytest.approx(golden["paper"]["value"], rel=0.01)
-    assert found["tuned"] == pytest.approx(golden["tuned"]["value"], rel=0.02)
-    assert found["tuned-clipped"] < found["tuned"]
-    # The tuned weights have smaller second logits, which helps the covering bound a little.
-    assert 0.7 * golden["covering"] < found["covering"] <= 1.01 * golden["covering"]
+POINT = {
+    **{"context_length": 6, "sample_size": 8192, "degree": 2, "sparsity": 3},
+    **{"constant": "0.1", "steps": 128},
+}
 
 
-@pytest.mark.parametrize(("blocks", "clip"), [(1, 0.2), (5, 0.2), (32, 0.2), (32, 1.0), (10, 0.01), (10, 1e9)])
-def test_the_clipped_risk_of_the_best_constant(blocks, clip):
-    """Against all constants of a fine grid: never above the best of them, and below it by the grid's step at most."""
-    values, weights = np.arange(blocks + 1) / np.sqrt(blocks), stats.binom.pmf(np.arange(blocks + 1), blocks, 0.5)
-    constants = np.linspace(0, values[-1], 20_001)
-    risks = np.minimum((values[:, None] - constants) ** 2, clip).T @ weights
-    found, step = constant_risk(blocks, clip), constants[1]
-    assert risks.min() - step**2 <= found <= risks.min() + 1e-12
+@pytest.fixture(scope="module")
+def record():
+    return study.trial(jr.key(4), **POINT)
 
 
-@pytest.mark.parametrize(("samples", "vacuous"), [(10**6, True), (10**7, True), (10**8, False)])
-def test_a_clipped_bound_at_its_clip_is_vacuous(samples, vacuous):
-    """At 10^6 it lies below its clip by less than a billionth, and says nothing all the same."""
-    point = {"context_length": 64, "degree": 2, "constant": 0.1, "sample_size": samples}
-    found = trial(jr.key(0), bound="tuned-clipped", **point)
-    assert found["value"] < 0.2
-    assert found["trivial"] == constant_risk(32, 0.2)
-    assert found["vacuous"] is vacuous
-    assert trial(jr.key(0), bound="covering", **point)["vacuous"]
+def test_bounds_are_those_of_the_construction(record):
+    check_names(list(record), taken=frozenset(POINT))
+    function = random_function(stream(jr.key(4), "task"), dim=6, degree=2, sparsity=3)
+    built = fourier_components(function)
+    assert record["norm_squared"] == pytest.approx(built.norm_squared["total"])
+    assert record["trace"] == pytest.approx(built.trace)
+    size, trace = record["norm_squared"], record["trace"]
+    setting = BoundSetting(size, 0.1, 8192, priors=study.MESH, trivial=1.0)
+    optimum = (0.1 * size**0.5 / (trace * 8192**0.5)) ** (1 / 3)
+    by_hand = min(truncated(setting, sigma=optimum * 10 ** (0.1 * step), trace=trace).value for step in range(-4, 5))
+    assert record["truncated"] == pytest.approx(by_hand, rel=1e-6)  # the construction's own loss is about 1e-12
+    assert record["analytic"] > 10 * record["semi_analytic"]
+    assert record["direct"] > 0.8 * record["semi_analytic"]
+    assert record["semi_analytic_vacuous"] == (record["semi_analytic"] >= 1)
 
 
-def test_the_figure_marks_what_is_vacuous():
-    points = [p for p in STUDY.plan("quick").points if p["constant"] == 0.1]
-    frame = pl.DataFrame([{**point, **trial(jr.key(0), **point)} for point in points])
-    (figure,) = STUDY.figures
-    found = section(figure, Reading(frame, (), 0), "figure")
-    assert ">vacuous</text>" in found.svg
-    judged = {(row[0], row[1]): row[-1] for row in found.data.rows}
-    assert judged["tuned-clipped", "1\u202f000\u202f000"] == judged["covering", "1·10⁸"] == "vacuous"
-    assert judged["tuned-clipped", "1·10⁸"] == judged["tuned", "1·10⁸"] == ""
-
-
-@pytest.mark.parametrize(
-    ("point", "advice"),
-    [
-        ({"bound": "head"}, "bound is one of"),
-        ({"context_length": 10, "degree": 3}, "divides the context length"),
-        ({"sample_size": 4}, "sample_size lies between 8"),
-    ],
-)
-def test_points_that_no_trial_can_have_are_refused(point, advice):
-    with pytest.raises(ValueError, match=advice):
-        STUDY.check(point)
-
-
-def test_the_quick_budget_holds_what_decides():
-    quick = STUDY.plan("quick").points
-    assert {"bound": "tuned", "context_length": 64, "degree": 2, "constant": 0.1, "sample_size": 10**8} in quick
-    assert {point["bound"] for point in quick} == {*lintilhac2026_tilings.BOUNDS}
+def test_the_perturbed_risk_is_half_the_trace_for_little_noise():
+    """At σ = 1e-5 the risk under noise is σ²/2 times the trace: of 2,000 pairs, within five standard errors."""
+    function = random_function(jr.key(1), dim=5, degree=2, sparsity=2)
+    built = fourier_components(function, inactive=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "PAIRS", 2000)
+        risks = study._perturbed(built, [1e-5], jr.key(2))[1:, 0]
+    mean, sem = 2 * risks.mean() / 1e-10, 2 * risks.std() / 1e-10 / np.sqrt(len(risks))
+    assert abs(mean - built.trace) < 5 * sem + 0.1 * built.trace  # 256 inputs stand for all
+    assert abs(2 * mean - built.trace) > 5 * sem + 0.1 * built.trace  # the planted error
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", lintilhac2026_certificate.LEARNERS)
-def test_a_certificate_is_above_the_risk_and_below_a_constant(learner):
-    """One function of degree 1 on 6 bits; a certificate fails once in 20 times, and these are far from it."""
-    point = {"network": "small", "context_length": 6, "degree": 1, "sparsity": 2, "sample_size": 32_768, "steps": 200}
-    found = lintilhac2026_certificate.trial(jr.key(1), learner=learner, **point)
-    assert found["reached"]
-    assert found["risk"] - 4 * found["risk_sem"] < found["certificate"] < found["trivial"]
-    assert found["vacuous"] is False
+def test_a_fitted_run_has_a_gap_and_is_compared():
+    point = POINT | {"constant": "fitted", "context_length": 8, "sparsity": 2, "steps": 1_280}
+    found = study.trial(jr.key(0), **point)
+    assert found["converged"]
+    assert 0 < found["constant_used"] < 0.1
+    assert found["gap"] == pytest.approx(0, abs=0.01)
+    assert found["dominated"] == (found["norm_ratio"] <= 1 and found["sharpness_ratio"] <= 1)
+    few = study.trial(jr.key(0), **(point | {"degree": 4, "steps": 128}))
+    assert not few["converged"]
+    assert few["semi_analytic"] is None
+    assert few["semi_analytic_vacuous"] is None
 
 
 @pytest.mark.parametrize(
-    ("point", "advice"),
-    [
-        ({"learner": "lazy"}, "learner is one of plain, noisy, split"),
-        ({"network": "huge"}, "network is one of"),
-        ({"sample_size": 100}, "sample_size lies between"),
-    ],
+    ("change", "advice"),
+    [({"constant": "0.5"}, "Choose one of them"), ({"sparsity": 7}, "Lower the sparsity"), ({"steps": 0}, "steps")],
 )
-def test_points_that_no_certificate_can_have_are_refused(point, advice):
+def test_refuses_points_without_a_trial(change, advice):
+    check = study.STUDY.check
+    assert check is not None
+    for budget in ("quick", "standard", "paper"):
+        for point in study.STUDY.plan(budget).points:
+            check(point)
     with pytest.raises(ValueError, match=advice):
-        lintilhac2026_certificate.STUDY.check(point)
+        check(POINT | change)

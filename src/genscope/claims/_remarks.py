@@ -40,6 +40,9 @@ REMARKS = {
         "The paper's restriction to coordinates merges components and counts too few; affine ones do not.",
         *("lintilhac2026", 15),
     ),
+    "C10": Remark(
+        "The constant is fitted to trained networks, which the theorem does not cover.", *("lintilhac2026", 10)
+    ),
     "C9": Remark(
         "The constant is the paper's fit to trained networks, which its theorem does not cover.",
         *("lintilhac2026", 10),

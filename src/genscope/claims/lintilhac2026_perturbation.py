@@ -1,87 +1,96 @@
-"""Claim C5: noise on the weights of the construction, the trace of its Hessian, and the bound proved for it.
+"""Claim C5: noise on the weights of the construction, and what it adds to the trace in the bound.
 
-Source: lintilhac2026, Section 2.3.
+Source: lintilhac2026, Section 2.3 and Appendix E.3 (the perturbation is small beside the unperturbed sharpness).
 Departures: the claim names its own.
-Guarantee: the rule as in docs/claims.md, fixed before the data; it concerns the functions that were drawn and the noise
-that was drawn, and no others: the largest of n functions exceeds the 90 % quantile with probability 1 - 0.9^n.
+Guarantee: the rule as in docs/claims.md, fixed before the data; it concerns the functions that were drawn, and no
+others. Limits are normal ones, from means over 32 pairs of noise, at 95 % over all functions.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.claims._base import Claim, Decision, Part
-from genscope.lab import Reading
-from genscope.studies import lintilhac2026_perturbation
+from genscope.lab.results.reading import Reading
+from genscope.studies import lintilhac2026_bounds, lintilhac2026_perturbation
 
 TENTH = 0.1
-QUANTILE = 0.9
-SEMS = 3.0  # standard errors that are added to a measured change
-_STATEMENT = "the largest change of the trace is below a tenth of the bound at every σ"
-_CLASS = ("context_length", "degree", "sparsity")
+SEMS = 3.0  # standard errors that are added to a measured change of the trace
+_STATEMENT = "Δ(σ) is below a tenth of the trace at the σ of the bound, for every function"
 
 
 def _c5(readings: Sequence[Reading]) -> list[Part]:
-    reading = readings[0]
-    rows = reading.frame.filter(pl.col("status") == "ok")
+    frame = readings[0].frame.filter(pl.col("status") == "ok")
+    rows = frame.filter(pl.col("constant") == "0.1") if "constant" in frame.columns else frame.clear()
+    beside = _analytic(readings[1].frame) if len(readings) > 1 else {}
     if rows.is_empty():
-        return [Part(_STATEMENT, "undecided", {})]
+        return [Part(_STATEMENT, "undecided", beside)]
+    change, sem, trace = (rows[name].to_numpy() for name in ("perturbation", "perturbation_sem", "trace"))
+    reach = float(scipy.special.ndtri(1 - 0.05 / 2 / len(rows)))
+    ratio, error = np.abs(change) / trace, reach * sem / trace
+    worst = int(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)))
+    low, high = float(np.max(ratio - error)), float(np.max(ratio + error))
+    numbers: dict[str, Any] = {
+        "largest |Δ(σ)| over the trace": float(ratio[worst]),
+        "limits of the largest": [low, high],
+        "at degree and sparsity": [int(rows["degree"][worst]), int(rows["sparsity"][worst])],
+        "at σ": float(rows["sigma"][worst]),
+        "share of functions above a tenth": float(np.mean(ratio > TENTH)),
+        "functions": len(rows),
+    }
+    whole = readings[0].missing == 0 and len(frame) == len(readings[0].frame)
+    return [Part(_STATEMENT, _decided(low, high, whole), numbers | beside)]
+
+
+def _decided(low: float, high: float, whole: bool) -> Decision:
+    """A number that is none decides nothing; one function above a tenth is enough."""
+    if low > TENTH:
+        return "fails"
+    return "holds" if high < TENTH and whole else "undecided"
+
+
+def _analytic(frame: pl.DataFrame) -> dict[str, Any]:
+    """Beside: the largest change of the trace itself over the first-order analytic bound, at every σ of a mesh."""
+    rows = frame.filter(pl.col("status") == "ok") if "status" in frame.columns else frame
+    if rows.is_empty():
+        return {}
     change, sem, bound, smoothed = (
         np.array(rows[name].to_list(), float)
         for name in ("trace_change", "trace_change_sem", "bound", "smoothed_change")
     )
-    change = change + SEMS * sem
-    sigma, trace = np.array(rows["sigma"].to_list(), float), rows["trace"].to_numpy()[:, None]
-    ratio = change / bound
-    worst = np.unravel_index(np.argmax(np.where(np.isnan(ratio), np.inf, ratio)), ratio.shape)
-    whole = len(rows) == len(reading.frame) > 0 == reading.missing
-    functions = min(len(each) for _, each in rows.group_by(_CLASS))
-    return [
-        Part(
-            _STATEMENT,
-            _decided(ratio, whole),
-            {
-                "largest change over the bound": float(ratio[worst]),
-                "at σ": float(sigma[worst]),
-                "bound over change, at least": float(1 / ratio[worst]),
-                "largest change over the trace itself": float((change / trace).max()),
-                "largest |Δ(σ)| over the trace, beside": float((np.abs(smoothed) / trace).max()),
-                "share of σ at which flips are excluded": float(
-                    np.mean(sigma <= rows["steady_sigma"].to_numpy()[:, None])
-                ),
-                "functions per class": functions,
-                "confidence that the largest exceeds the 90 % quantile": 1 - QUANTILE**functions,
-            },
-        )
-    ]
-
-
-def _decided(ratio: np.ndarray, whole: bool) -> Decision:
-    """A number that is none counts as an exception."""
-    if not (ratio < TENTH).all():
-        return "fails"
-    return "holds" if whole else "undecided"
+    trace = rows["trace"].to_numpy()[:, None]
+    return {
+        "largest change of the trace over its analytic bound, beside": float(np.max((change + SEMS * sem) / bound)),
+        "largest change of the trace over the trace, σ to 0.01, beside": float(np.max((change + SEMS * sem) / trace)),
+        "largest |Δ(σ)| over the trace, σ to 0.01, beside": float(np.max(np.abs(smoothed) / trace)),
+    }
 
 
 _ALWAYS = (
-    "terms of second order in σ are left out of the bound, as in the paper; here this makes it smaller",
-    "the bound assumes that no ReLU unit changes sides, which large σ do not keep; the measured change has the flips",
+    "Δ(σ) is the change of the risk under noise that the bound needs; the paper measures that of the trace, which "
+    "is shown beside with its first-order analytic bound",
 )
 C5 = Claim(
     id="C5",
-    statement="Perturbing the construction changes the trace little compared with the analytic bound",
+    statement="Under the bound's noise the sharpness of the construction changes little",
     source="lintilhac2026, Section 2.3",
     rule=(
-        "For every function drawn, every draw of the noise and every σ of the mesh (20 values, 10⁻⁵ to 10⁻²), the "
-        "absolute change of the trace (plus three standard errors) is below a tenth of the first-order analytic bound"
+        "T = 20, n = 8,192, C = 0.1: of every function of 20 classes (degrees 1 to 5, sparsities 2 to 20) |Δ(σ)| over "
+        "the trace at the σ at which the semi-analytic bound is least. The largest over all functions: upper limit "
+        "below 0.1 holds, lower limit above 0.1 fails (95 % over all functions); the change of the trace and its "
+        "analytic bound are shown beside"
     ),
-    studies=dict.fromkeys(("quick", "standard", "paper"), (lintilhac2026_perturbation.STUDY,)),
+    studies=dict.fromkeys(
+        ("quick", "standard", "paper"), (lintilhac2026_bounds.STUDY, lintilhac2026_perturbation.STUDY)
+    ),
     decide=_c5,
     weighs_failures=True,
     departures={
-        "quick": ("T = 10 and 20, degrees 1 to 3, sparsity 5, one function per class", *_ALWAYS),
-        "standard": ("T = 10 and 20, sparsities 2 and 5, three functions per class", *_ALWAYS),
-        "paper": _ALWAYS,
+        "quick": ("two functions per class", *_ALWAYS),
+        "standard": ("five functions per class", *_ALWAYS),
+        "paper": ("five functions per class", *_ALWAYS),
     },
 )

@@ -96,7 +96,7 @@ def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
 
 
 def draw(axis: Axis, curve: Curve, path: Path) -> None:
-    """Draw the value of a bound against the axis, with the trivial value where there is one."""
+    """Draw the value of a bound against the axis, with the trivial value where there is one, and what is vacuous."""
     need("report", given=f"bound got --plot {path}")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -122,5 +122,11 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
     heights = [value for _, value in finite]
     if heights and 0 < _STEEP * min(heights) < max(heights):  # else a logarithm in the axis shows as a straight line
         axes.set_yscale("log")
+    if bound.trivial is not None:  # last: a shade reaches to the end of the axis, and does not move it
+        least, most = axes.get_ylim()
+        ends = (least, bound.trivial) if bound.lower else (bound.trivial, most)
+        if ends[0] < ends[1]:
+            axes.axhspan(*ends, color="gray", alpha=0.13, linewidth=0, zorder=0)
+        axes.set_ylim(least, most)
     axes.grid(alpha=0.3)
     figure.savefig(path)

@@ -60,6 +60,8 @@ def line(figure: Line, series: Sequence[Series], name: str, label: str) -> str:
             _laws(axes, figure, fit, number, each.name)
     for reference, dashes in zip(figure.references, itertools.cycle(_DASHES), strict=False):
         axes.plot(reference.x, reference.y, color=MUTED, linewidth=1.4, linestyle=dashes, label=reference.name)
+    if figure.trivial is not None:
+        _shade(axes, figure.trivial)
     names = [each.name for each in series]
     for label_, points in itertools.groupby(figure.published, key=lambda point: point.label):
         drawn = list(points)
@@ -77,6 +79,16 @@ def line(figure: Line, series: Sequence[Series], name: str, label: str) -> str:
         axes.set_ylim(min(0, least), most + 0.05 * max(0, least))  # from 0 on, with room above a lone mark
     _legend(drawing, [axes], _title(figure), [mark for each in series for mark in each.marks])
     return inline(drawing, name, label)
+
+
+def _shade(axes: Axes, trivial: Level) -> None:
+    """The value that is known without a bound, and what says no more than it; the line is always in the picture."""
+    least, most = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+    least, most = min(least, trivial.y / 2 if log else 0.0), max(most, trivial.y * (2 if log else 1.15))
+    axes.axhspan(trivial.y, most, color=MUTED, alpha=0.13, linewidth=0, zorder=0)
+    axes.axhline(trivial.y, color=MUTED, linewidth=1.4, linestyle=_DASHES[0], label=f"{trivial.label}; vacuous above")
+    axes.set_ylim(least, most)
 
 
 @styled

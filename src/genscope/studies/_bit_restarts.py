@@ -25,7 +25,7 @@ from genscope.random import numbered, stream
 from genscope.studies._bit_training import DRAWN, FLOOR, padded_examples, predict_bits, settings
 from genscope.tasks import AbstractSparseBoolean
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
-from genscope.train import Fit, Floor, Together, Validation, Whole, cross_entropy, fit
+from genscope.train import Fit, Floor, Together, Validation, Whole, fit, logistic
 from genscope.train.padding import padded_size
 
 RUNS = 6
@@ -90,7 +90,7 @@ class Restarts(NamedTuple):
     def evidence(self, task: AbstractSparseBoolean, key: Key[Array, ""]) -> Evidence:
         """What rules see; `key` draws the inputs."""
         x = task.inputs(key, UNLABELLED)
-        losses = self.fit.recorded[cross_entropy.name]
+        losses = self.fit.recorded[logistic.name]
         shares, norms = _looked_at(self.fit.model, x[:LOOKED_AT])
         return Evidence(*(np.asarray(part) for part in (_outputs(self.fit.model, x), shares, losses, norms)))
 
@@ -155,7 +155,7 @@ def train_restarts(
     fitted = fit(
         _initial(init_key, task.context_length, runs, preset),
         Whole(padded_examples(drawn.batch, padded_size(sample_size, smallest=SHAPE))),
-        Together(cross_entropy, outputs_of_indicators),
+        Together(logistic, outputs_of_indicators),
         until=(chosen.steps, watch, Floor(runs * FLOOR)),
         optimizer=chosen.optimizer,
     )

@@ -15,7 +15,9 @@ import equinox as eqx
 from jaxtyping import Array, Key
 
 from genscope.estimate import Estimate
-from genscope.lab import Line, Mean, Plan, Point, Reference, Study, grid, within
+from genscope.lab import Plan, Study, grid
+from genscope.lab.plans.figure import Level, Line, Mean
+from genscope.lab.plans.study import Point, within
 from genscope.measure.certificate import certify, drawn_risks
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
@@ -139,7 +141,7 @@ STUDY = Study(
             vacuous="vacuous",
             log_x=True,
             log_y=True,
-            references=(Reference("best constant, about", (_ALL[0], _ALL[-1]), (0.5, 0.5)),),
+            trivial=Level(0.5, "best constant, about"),
         ),
         Line(
             title="Certified risk by degree",
@@ -155,7 +157,7 @@ STUDY = Study(
             by="learner",
             vacuous="vacuous",
             log_y=True,
-            references=(Reference("best constant, about", (1, 3), (0.5, 0.5)),),
+            trivial=Level(0.5, "best constant, about"),
         ),
         Line(
             title="What the certificate is about",

@@ -17,7 +17,7 @@ from genscope.bounds import Bound
 from genscope.bounds.parity_chain import Codes, Method, Weights, blocks, parity_chain
 from genscope.constructions.cyclic_code import LONGEST, cyclic_code, usual_dim
 from genscope.lab import Study, grid
-from genscope.lab.plans.figure import Line, Mean
+from genscope.lab.plans.figure import Level, Line, Mean
 from genscope.lab.plans.study import within
 from genscope.refusal import Refusal
 
@@ -92,7 +92,7 @@ def _risk_figure(weights: str, about: str) -> Line:
     return Line(
         title=f"The bound for parity in one pass and by a chain of thought, {about}",
         caption=(
-            "Chance of a wrong answer by the truncated bound at 10¹² samples and C = 0.1 (above 1 it says nothing), "
+            "Chance of a wrong answer by the truncated bound at 10¹² samples and C = 0.1 (shaded: it says nothing), "
             f"with {about}. Powers of T are straight lines; the coded chain has short codes of its positions."
         ),
         source="lintilhac2026, Theorems 7 and 8",
@@ -102,6 +102,7 @@ def _risk_figure(weights: str, about: str) -> Line:
         y=Mean("risk"),
         by="method",
         vacuous="risk_vacuous",
+        trivial=Level(1.0, "a probability"),
         log_x=True,
         log_y=True,
     )

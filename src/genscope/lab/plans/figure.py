@@ -152,13 +152,15 @@ class Line(Figure):
 
     With `laws`, those scaling laws are fitted to the reduced points and drawn with the verdict between them.
     `levels` are horizontal lines with names.
-    `vacuous` names a Boolean record: a trial's bound says no more than is known without it.
+    `vacuous` names a Boolean record: a trial's bound says no more than is known without it. What is known without it
+    is `trivial`, drawn as a line with everything above it shaded.
     """
 
     x: str
     y: Reduction
     by: str | None = None
     vacuous: str | None = None
+    trivial: Level | None = None
     log_x: bool = False
     log_y: bool = False
     laws: Sequence[str] = ()
