@@ -17,7 +17,11 @@ from genscope.train import cross_entropy
 from tests.minilm import fetch
 
 torch = pytest.importorskip("torch", reason="needs genscope[torch]: run make test-torch")
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # of libraries that are not ours
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(3600),
+    pytest.mark.filterwarnings("ignore"),  # of libraries that are not ours
+]
 
 CLASSIFIER = """
 import json, pathlib
@@ -43,11 +47,7 @@ class Classifier(nn.Module):
         mask = attention_mask[:, :, None].to(states.dtype)
         return self.head((states * mask).sum(1) / mask.sum(1))
 """
-SUBSET = (
-    "head.weight",
-    "encoder.encoder.layer.5.attention.self.query.bias",
-    "encoder.encoder.layer.5.output.LayerNorm.weight",
-)
+SUBSET = ("head.bias", "encoder.encoder.layer.5.attention.self.query.bias")  # 387 weights, through a whole layer
 TEXTS, LENGTH = 6, 10
 
 
@@ -106,7 +106,7 @@ def test_exact_traces_are_those_of_double_backward(minilm):
     assert abs(fisher.mean - newton.mean) < 6 * fisher.sem
     assert fisher.sem < 0.1 * newton.mean
     # The loss is linear in nothing but the head, whose block has no other part than Gauss-Newton's.
-    assert newton.groups["head.weight"].mean == pytest.approx(found.groups["head.weight"].mean, rel=1e-3)
+    assert newton.groups["head.bias"].mean == pytest.approx(found.groups["head.bias"].mean, rel=1e-3)
 
 
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_DATA, ({0}, {0})); from genscope.cli import main; main()"

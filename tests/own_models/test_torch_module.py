@@ -136,6 +136,7 @@ def test_what_does_not_require_a_gradient_is_no_weight():
     trained = fit(model, Draws(batch, jr.key(1), 6), cross_entropy, 5, optimizer=adam(0.1)).model
     np.testing.assert_array_equal(trained.fixed["inside.0.weight"], model.fixed["inside.0.weight"])
     assert not np.allclose(trained.weights["2.weight"], model.weights["2.weight"])
+    trained.check(np.asarray(batch.x))  # with the weights that it has now
 
 
 def test_double_precision_stays():

@@ -32,7 +32,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _npz(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as archive, zipfile.ZipFile(path) as members:
+    # Opened here: of a torn file NumPy would leave its own open.
+    with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive, zipfile.ZipFile(path) as members:
         stored = {
             member.filename.removesuffix(".npy"): member
             for member in members.infolist()

@@ -64,6 +64,11 @@ def dominate(
     from genscope.cli._output import console, print_json
 
     arrays = load_data(data)
+    if isinstance(arrays.x, dict):
+        raise Refusal(
+            f"{data} has the inputs {', '.join(arrays.x)}: dominate is about functions of bits, in one array x. Write "
+            "the bits to x."
+        )
     if arrays.x.shape[1:] != (bits,) or not ((arrays.x == 0) | (arrays.x == 1)).all() or len(arrays.x) < 2:
         raise Refusal(
             f"{data} has {len(arrays.x)} inputs x of shape {arrays.x.shape[1:]} from {arrays.x.min()} to "

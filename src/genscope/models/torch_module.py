@@ -52,7 +52,7 @@ class TorchModel:
     def check(self, x: Shaped[np.ndarray, "size ..."] | Mapping[str, Shaped[np.ndarray, "size ..."]]) -> None:
         """Refuse a module that PyTorch itself cannot run on this batch, or that is not the same in JAX."""
         inputs, named = ((), x) if isinstance(x, Mapping) else ((x,), {})
-        first, second = self.program.eager(inputs, named), self.program.eager(inputs, named)
+        first, second = (self.program.eager(self.weights, inputs, named) for _ in range(2))
         if not np.array_equal(first, second, equal_nan=True):
             raise Refusal(
                 f"{self.program.name} returned {_at(first, second)} and then {_at(second, first)} for the same input, "
@@ -197,8 +197,8 @@ class _Program:
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
             return self._function(states, *arrays)
 
-    def eager(self, inputs: Any, named: Any) -> np.ndarray:
-        """Outputs of a batch, in PyTorch."""
+    def eager(self, weights: Mapping[str, Any], inputs: Any, named: Any) -> np.ndarray:
+        """Outputs of a batch, in PyTorch; weights may have been trained here."""
         import torch  # pyright: ignore[reportMissingImports]  # an extra
 
         def tensor(part: Any) -> Any:
@@ -208,7 +208,8 @@ class _Program:
         given = jax.tree.map(tensor, (inputs, dict(named)))
         try:
             with torch.no_grad():
-                return self._picked(*given[0], **given[1]).numpy()
+                states = {_INSIDE + name: torch.tensor(np.asarray(value)) for name, value in weights.items()}
+                return torch.func.functional_call(self._picked, states, *given).numpy()
         except Refusal:
             raise
         except Exception as error:  # whatever the module makes of an input that it is not made for
