@@ -98,7 +98,7 @@ def test_two_workers_and_a_trial_that_kills_them(monkeypatch, call, directory):
     facts = json.loads(result.stdout)
     assert [verdict["verdict"] for verdict in facts["claims"]] == ["holds", "undecided", "holds"]
     assert (
-        "trials raised an exception, and nothing here counts them; the first says: the trial's process ended with status 7"
+        "raised an exception, and nothing here counts them; the first says: the trial's process ended with status 7"
         in result.stderr
     )
     assert "T3 holds" in result.stderr
