@@ -325,12 +325,17 @@ class _Walk:
 def _find(name: str) -> "_Module | Path | None":
     """A module of the user's or ours; the directory of one that is a package without a file; None for any other."""
     file, is_package = _place(name)
-    if file is None or not (file.is_relative_to(_PACKAGE) or not any(map(file.is_relative_to, _INSTALLED))):
+    if file is None or (_is_installed(file) and not file.is_relative_to(_PACKAGE)):
         return None
     if file.is_dir():
         return file
     package = name if is_package else name.rpartition(".")[0]
     return _module(name, file, package, file.stat().st_mtime_ns)
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file belongs to Python or to an installed package, of this environment or of one that it borrows."""
+    return any(map(file.is_relative_to, _INSTALLED)) or not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
 
 
 def _place(name: str) -> tuple[Path | None, bool]:
