@@ -115,8 +115,7 @@ def learn(
     from genscope.cli._progress import following
     from genscope.cli._tell import tell_plan
     from genscope.cli._user_code import users_code
-    from genscope.lab import Store, run
-    from genscope.lab.execution import preview
+    from genscope.lab import Store, preview, run
     from genscope.lab.plans.design import cores
     from genscope.lab.results.cautions import cautions
     from genscope.lab.results.mixtures import failed_trials

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from genscope.lab import Reading, Selection, Store, Study, read, select
-from genscope.lab.execution import preview
+from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
 from genscope.questions.networks import IDEAL
