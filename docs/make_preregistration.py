@@ -48,8 +48,8 @@ FAILS = {
     "limit of its interval, or an upper limit of the mean power of ten below 1.5",
     "C5": "a lower limit of the largest |Δ(σ)| over the trace above 0.1",
     "C6": "in one arm an upper limit of the share below ½, or of the share of gains among changed runs below ½",
-    "C7": "one part: an exponent of one pass that ceases to rise, a coded chain's local exponent above 1 + 2 / log T, or "
-    "training, by its intervals",
+    "C7": "one part: an exponent of one pass that ceases to rise, a coded chain's local exponent above 1 + 2 / log T, "
+    "or training, by its intervals",
     "C8": "an upper limit of the share below 0.95",
     "C9": "a bound of ¼ or more, with the paper's weights or with tuned ones, or one above the covering bound",
     "C10": "an upper limit of an exponent below 1, or one class whose mean bound is 1 or more",
@@ -117,7 +117,8 @@ def power(claim: claims.Claim) -> str:
     if claim.id not in made:
         return POWER.get(claim.id, FAULT)
     make, size, shares = made[claim.id]
-    return f"{size} runs{' in each arm' if claim.id == 'C6' else ''}, {simulated(claim, functools.partial(make, size), shares)}"
+    each = " in each arm" if claim.id == "C6" else ""
+    return f"{size} runs{each}, {simulated(claim, functools.partial(make, size), shares)}"
 
 
 def sizes(claim: claims.Claim, budget: str) -> str:
