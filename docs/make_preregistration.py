@@ -57,9 +57,10 @@ FAILS = {
 EXACT = "decided case by case without sampling error: one counterexample fails it"
 FAULT = "not simulated; a planted fault of stated size turns it (docs/claims.md)"
 RESTARTS = "simulated by budget under the exploratory numbers and under the published exponent (docs/claims.md)"
-POWER: dict[str, str] = dict.fromkeys(("A8", "A9"), RESTARTS) | dict.fromkeys(
-    ("A2", "A3", "B1", "B3", "B4", "C1", "C2", "C9"), EXACT
-)
+POWER: dict[str, str] = {
+    **dict.fromkeys(("A8", "A9"), RESTARTS),
+    **dict.fromkeys(("A2", "A3", "B1", "B3", "B4", "C1", "C2", "C9"), EXACT),
+}
 
 
 def simulated(claim: claims.Claim, made: Callable[[np.random.Generator, float], Reading], shares: list[float]) -> str:
