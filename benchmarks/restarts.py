@@ -18,7 +18,7 @@ from genscope.random import stream
 from genscope.studies._bit_restarts import RUNS, SHAPE, train_restarts
 from genscope.studies._bit_training import capacity, padded_examples
 from genscope.tasks import Batch, SparseAnd
-from genscope.train import Risk, Together, Whole, adam, cross_entropy, fit
+from genscope.train import Risk, Together, Whole, adam, fit, logistic
 from genscope.train.padding import padded_size
 
 LENGTH, SIZE, STEPS = 800, 75, 60
@@ -33,13 +33,11 @@ def main() -> None:
 
     def one(rows: int):
         source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
-        return lambda: fit(
-            member(models, 0), source, Risk(cross_entropy, outputs_of_indicators), STEPS, optimizer=optimizer
-        )
+        return lambda: fit(member(models, 0), source, Risk(logistic, outputs_of_indicators), STEPS, optimizer=optimizer)
 
     def all_of_them(rows: int):
         source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
-        return lambda: fit(models, source, Together(cross_entropy, outputs_of_stack), STEPS, optimizer=optimizer)
+        return lambda: fit(models, source, Together(logistic, outputs_of_stack), STEPS, optimizer=optimizer)
 
     alone, together = capacity(SIZE, LENGTH), padded_size(SIZE, smallest=SHAPE)
     single, stacked, equal = cpu_seconds(one(alone), all_of_them(together), one(together))

@@ -13,6 +13,7 @@ from tests.cli.program import invoke
 def directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GENSCOPE_STORE", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)  # xdist sets it
     return tmp_path
 
 

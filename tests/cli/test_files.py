@@ -88,7 +88,7 @@ def test_exports_that_make_no_sense(stored, refused, arguments, said):
 
 
 def test_a_report_is_made_from_the_store(stored, call, call_json, refused, directory):
-    assert call("report").stdout.startswith("report.html: 0 claims and 1 studies of sqlite:///")
+    assert call("report").stdout.startswith("report.html: 0 claims and 1 study of sqlite:///")
     assert "A toy" in (directory / "report.html").read_text()
     facts = call_json("report", "--out", "page.html")
     assert (facts["report"], facts["studies"], facts["claims"]) == ("page.html", ["toy"], [])

@@ -86,7 +86,7 @@ def test_the_users_modules_and_ours_are_followed_and_others_not(look):
         ("study_of_mine.py", "RATE = 0.5", "RATE = 0.6"),
         ("study_of_mine.py", "return RATE", "return 2 * RATE"),
         ("study_of_mine.py", "# no comment", "# a comment"),
-        ("study_of_mine.py", '"jax_platforms", "cpu"', '"jax_enable_x64", True'),
+        ("study_of_mine.py", '"jax_platforms", "cpu"', '"jax_debug_nans", False'),
         ("helper.py", "FACTOR = 2", "FACTOR = 3"),
         ("inner.py", "return 4", "return 5"),
         ("scaling/growth.py", "math.log(size)", "math.log2(size)"),

@@ -14,7 +14,7 @@ from genscope.models.bit_classifier_stack import outputs_of_indicators as output
 from genscope.precision import float64
 from genscope.random import biased_bits, stream
 from genscope.tasks import Batch
-from genscope.train import Risk, Together, Whole, adam, cross_entropy, fit
+from genscope.train import Risk, Together, Whole, adam, fit, logistic
 
 RUNS, LENGTH, SIZE = 3, 11, 14
 
@@ -64,10 +64,10 @@ def test_a_stack_trains_as_its_members_would_alone(case):
         models = doubles(models)
         source = Whole(Batch(indicators(bits).astype("float64"), y.astype("float64"), jnp.ones(SIZE)))
         how = {"optimizer": adam(1e-2, epsilon=1e-5)}
-        together = fit(models, source, Together(cross_entropy, outputs_of_stack), 40, **how)
-        other = fit(models, source, Together(cross_entropy, outputs_of_stack), 40, optimizer=adam(1e-2, epsilon=2e-5))
+        together = fit(models, source, Together(logistic, outputs_of_stack), 40, **how)
+        other = fit(models, source, Together(logistic, outputs_of_stack), 40, optimizer=adam(1e-2, epsilon=2e-5))
         for number in range(RUNS):
-            alone = fit(member(models, number), source, Risk(cross_entropy, outputs_of_indicators), 40, **how)
+            alone = fit(member(models, number), source, Risk(logistic, outputs_of_indicators), 40, **how)
             np.testing.assert_allclose(together.recorded["logistic"][:, number], alone.losses, rtol=1e-8)
             pairs = zip(jax.tree.leaves(member(together.model, number)), jax.tree.leaves(alone.model), strict=True)
             for mine, theirs in pairs:

@@ -7,7 +7,7 @@ import pytest
 
 from genscope.models import BitPerceptron
 from genscope.tasks import Batch, SparseAnd
-from genscope.train import Minibatch, Whole, adam, cross_entropy, fit
+from genscope.train import Minibatch, Whole, adam, fit, logistic
 from tests import chance
 
 TASK = SparseAnd.at([1, 4], context_length=6)
@@ -19,7 +19,7 @@ def model():
 
 
 def train(source, steps=20):
-    return fit(model(), source, cross_entropy, steps, optimizer=adam(0.01))
+    return fit(model(), source, logistic, steps, optimizer=adam(0.01))
 
 
 def test_a_sample_that_fits_is_read_whole_and_the_rest_is_padding():
@@ -48,10 +48,10 @@ def test_one_program_serves_all_sizes():
 
     steps = program(_advance, ("static", "count"), ("trained", "state"), brief=False)
     train(Minibatch(DRAWN, 3, rows=16, key=jr.key(4)))
-    before = steps._cache_size()
+    before = steps._compiled._cache_size()
     for size in (5, 16, 17, 60):
         train(Minibatch(DRAWN, size, rows=16, key=jr.key(4)))
-    assert steps._cache_size() == before
+    assert steps._compiled._cache_size() == before
 
 
 @pytest.mark.parametrize(("size", "rows"), [(0, 4), (65, 4), (3, 0)])

@@ -16,7 +16,6 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 from genscope.claims._base import Claim, Decision, Part, above
 from genscope.claims.edelman2022 import law_leads
 from genscope.lab import BUDGETS, Reading, Study, Threshold
-from genscope.lab.results.reduction import lines
 from genscope.studies.edelman2022_and import AND, BALANCED
 from genscope.studies.edelman2022_and_restarts import HALF, LENGTHS, RUNS, STUDY
 from genscope.tasks import ideal_sample_size
@@ -95,6 +94,8 @@ def halves(found: Mapping[int, Threshold]) -> list[Part]:
 
 
 def _a9(readings: Sequence[Reading]) -> list[Part]:
+    from genscope.lab.results.reduction import lines  # which loads scipy.stats: a listing of claims needs none of it
+
     marks = [mark for series in lines(HALF, readings[0]) for mark in series.marks]
     return halves({int(mark.x): mark.threshold for mark in marks if mark.threshold is not None})
 

@@ -30,7 +30,7 @@ from genscope.random import biased_bits, derived, stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, Batch, find_rival
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean
-from genscope.train import Fit, Floor, Minibatch, Risk, Validation, cross_entropy, fit
+from genscope.train import Fit, Floor, Minibatch, Risk, Validation, fit, logistic
 
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
@@ -97,7 +97,7 @@ def _trained(
     return fit(
         learner.build(init, context_length),
         Minibatch(examples, sample_size, rows=rows, key=key),
-        Risk(cross_entropy, learner.train),
+        Risk(logistic, learner.train),
         until=(recipe.steps, *rules, Floor(recipe.floor)),
         optimizer=recipe.made(),
         every=recipe.every,
