@@ -8,7 +8,9 @@ from genscope.random import stream
 from genscope.studies import _bit_restarts as restarts
 from genscope.studies._bit_restarts import RULE, RULES, RUNS, Evidence, agreement
 from genscope.studies._bit_training import draw_and
-from genscope.studies.edelman2022_and_restarts import STUDY, trial
+from genscope.studies.edelman2022_and import BALANCED
+from genscope.studies.edelman2022_and_restarts import _CORRELATION, STUDY, trial
+from tests.seeds import seed
 
 
 def evidence(answers, concentration=(0.1, 0.2, 0.9, 0.3), losses=((1, 1, 1, 1), (0.1, 0.2, 0.3, 0.05))):
@@ -82,3 +84,21 @@ def test_runs_differ_by_their_initialisation_alone():
     np.testing.assert_allclose(
         seen.logits[1, :5], second.outputs(task.inputs(stream(key, "unlabelled"), 1000)[:5]), atol=1e-4
     )
+
+
+@pytest.mark.parametrize("length", [50, 200, 800])
+def test_the_reference_by_correlation_is_where_it_says(length):
+    """Rates lie within 0.07 of 80 % by rounding; 4,000 samples leave 0.006 of noise, so false alarms are below 1e-9."""
+    size, rates = _CORRELATION[length], []
+    chance = np.random.default_rng(seed(length))
+    for samples in (size, round(0.75 * size)):  # the planted error: a quarter less
+        found = 0
+        for _ in range(4000):
+            x = chance.random((samples, length), dtype=np.float32) < BALANCED
+            y = x[:, :3].all(axis=1)
+            centred = x - x.mean(axis=0, dtype=np.float32)
+            spread = np.sqrt((centred**2).sum(axis=0)) + 1e-6
+            found += {*np.argsort(-((y - y.mean(dtype=np.float32)) @ centred) / spread)[:3].tolist()} == {0, 1, 2}
+        rates.append(found / 4000)
+    assert abs(rates[0] - 0.8) < 0.07
+    assert rates[1] < 0.73
