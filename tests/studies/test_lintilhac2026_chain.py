@@ -120,7 +120,7 @@ def test_points_that_no_trial_can_have_are_refused():
         (training, {"method": "two-pass"}, "method is one of one-pass, chain. Choose"),
         (training, {"target": "none"}, "target is one of all, half. Choose"),
         (arithmetic, {"weights": "heavy"}, "weights is one of paper, tuned. Choose"),
-        (arithmetic, {"method": "none"}, "method is one of one-pass, chain. Choose"),
+        (arithmetic, {"method": "none"}, "method is one of one-pass, chain, coded-chain. Choose"),
     ):
         with pytest.raises(ValueError, match=message):
             study.STUDY.check(point)
