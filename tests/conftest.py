@@ -75,6 +75,16 @@ def launch():
         yield launch
 
 
+@pytest.fixture(autouse=True)
+def single_precision():
+    """No test leaves 64-bit mode on for those that come after it in its process."""
+    yield
+    if jax := sys.modules.get("jax"):
+        left_on = jax.config.jax_enable_x64
+        jax.config.update("jax_enable_x64", False)
+        assert not left_on, "this test switched JAX to 64 bits for its whole process: use precision.float64()"
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _OWN_CACHE and not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)

@@ -2,8 +2,6 @@
 
 from genscope.probe.agreement import Agreement as Agreement
 from genscope.probe.agreement import agree as agree
-from genscope.probe.answer import Answer as Answer
-from genscope.probe.answer import Finding as Finding
 from genscope.probe.degree import degree_at_most as degree_at_most
 from genscope.probe.degree import degree_within as degree_within
 from genscope.probe.degree import find_degree as find_degree
@@ -13,6 +11,8 @@ from genscope.probe.heavy import heavy_components as heavy_components
 from genscope.probe.influence import Influences as Influences
 from genscope.probe.influence import influences as influences
 from genscope.probe.oracle import Oracle as Oracle
+from genscope.probe.outcome import Finding as Finding
+from genscope.probe.outcome import Outcome as Outcome
 from genscope.probe.recovery import Recovery as Recovery
 from genscope.probe.recovery import recover as recover
 from genscope.probe.report import Findings as Findings

@@ -26,8 +26,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from genscope.probe.agreement import mean_interval, variance_interval
-from genscope.probe.answer import CANNOT_TELL, CERTAIN, Answer, Finding, check_confidence, sweep
 from genscope.probe.oracle import BATCH, Oracle
+from genscope.probe.outcome import CANNOT_TELL, CERTAIN, Finding, Outcome, check_confidence, sweep
 from genscope.probe.witness import Witness, find_witness
 from genscope.refusal import Refusal
 
@@ -48,29 +48,29 @@ def survival(blocks: int, size: int) -> float:
 
 def degree_at_most(
     oracle: Oracle, degree: int, *, rng: np.random.Generator, confidence: float = 0.99, generic: bool = False
-) -> Answer:
+) -> Outcome:
     """Whether the degree is at most `degree`; rejects at the first difference that is not zero.
 
     `generic` is the caller's word that the coefficients are in general position; otherwise a witness is looked for.
     """
     _check(degree, confidence)
     if degree >= oracle.dim:
-        return Answer(True, confidence, 0, CERTAIN)
+        return Outcome(True, confidence, 0, CERTAIN)
     trials = trials_needed(degree, confidence=confidence)
     before, done = oracle.queries, 0
     while done < trials:
         size = min(max(done, _FIRST), trials - done, oracle.left >> (degree + 1))
         if size <= 0:
-            return Answer(None, confidence, oracle.queries - before, CANNOT_TELL)
+            return Outcome(None, confidence, oracle.queries - before, CANNOT_TELL)
         if (np.abs(differences(oracle, degree + 1, size, rng)) > oracle.resolution).any():
-            return Answer(False, confidence, oracle.queries - before, CERTAIN)
+            return Outcome(False, confidence, oracle.queries - before, CERTAIN)
         done += size
     if generic:
-        return Answer(True, confidence, oracle.queries - before, _GENERIC)
+        return Outcome(True, confidence, oracle.queries - before, _GENERIC)
     found = find_witness(oracle, rng=rng, confidence=confidence)
     if not isinstance(found, Witness):
-        return Answer(None, confidence, oracle.queries - before, CANNOT_TELL)
-    return Answer(found.tabled.degree <= degree, confidence, oracle.queries - before, found.guarantee)
+        return Outcome(None, confidence, oracle.queries - before, CANNOT_TELL)
+    return Outcome(found.tabled.degree <= degree, confidence, oracle.queries - before, found.guarantee)
 
 
 def trials_needed(degree: int, *, confidence: float) -> int:
@@ -87,7 +87,7 @@ def degree_within(
     bound: float,
     rng: np.random.Generator,
     confidence: float = 0.99,
-) -> Answer:
+) -> Outcome:
     r"""Whether $W^{>k}$, the energy above the degree, is at most the share ε = `tolerance` of the variance V.
 
     For a function with |f| <= `bound`. Accepts if it is proved that $W^{>k} \le \varepsilon V$, rejects if
@@ -113,8 +113,8 @@ def degree_within(
         least, largest = (share * each for each in variance_interval(values, bound, delta))
         if low > largest or high <= least:
             guarantee = f"With confidence {confidence:g}, if |f| never exceeds {bound:g}."
-            return Answer(high <= least, confidence, oracle.queries - before, guarantee)
-    return Answer(None, confidence, oracle.queries - before, CANNOT_TELL)
+            return Outcome(high <= least, confidence, oracle.queries - before, guarantee)
+    return Outcome(None, confidence, oracle.queries - before, CANNOT_TELL)
 
 
 def find_degree(

@@ -19,8 +19,8 @@ from jaxtyping import Bool
 from genscope.fourier import signs
 from genscope.fourier.transform import fwht
 from genscope.fourier.walsh import WalshFunction
-from genscope.probe.answer import check_confidence
 from genscope.probe.oracle import BATCH, Oracle
+from genscope.probe.outcome import check_confidence
 from genscope.refusal import Refusal
 
 _STEP = 4  # bits added at a time

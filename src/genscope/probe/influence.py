@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from genscope.probe.answer import check_confidence
 from genscope.probe.oracle import Oracle
+from genscope.probe.outcome import check_confidence
 from genscope.refusal import Refusal
 
 SPARSITY_BOUND = 32  # where the caller knows none

@@ -17,9 +17,9 @@ import numpy as np
 
 from genscope.fourier import Expression
 from genscope.fourier.walsh import WalshFunction
-from genscope.probe.answer import check_confidence
 from genscope.probe.degree import find_degree
 from genscope.probe.oracle import LIMIT, Inputs, Oracle
+from genscope.probe.outcome import check_confidence
 from genscope.probe.recovery import Recovery
 from genscope.probe.table import read_table
 from genscope.probe.witness import LARGEST_TABLE, TRIED, Glimpse, Witness, exactly, find_witness, reads_at_once

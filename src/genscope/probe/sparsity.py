@@ -19,8 +19,8 @@ import math
 import numpy as np
 
 from genscope.probe.agreement import mean_interval, variance_interval
-from genscope.probe.answer import CANNOT_TELL, Answer, Finding, check_confidence
 from genscope.probe.oracle import Oracle
+from genscope.probe.outcome import CANNOT_TELL, Finding, Outcome, check_confidence
 from genscope.probe.recovery import recover
 from genscope.probe.restriction import Kind, Restriction, draw_matrix, restrict
 from genscope.probe.witness import Witness, find_witness
@@ -91,7 +91,7 @@ def sparsity_at_most(
     confidence: float = 0.99,
     kind: Kind = "affine",
     rows: int = 8,
-) -> Answer:
+) -> Outcome:
     r"""Whether $\tau_s(f)$, the energy outside the s largest components, is at most a share of all, the tolerance.
 
     For |f| <= `bound`. Accepts with a witness: a sum of at most s components which `recover` finds and which is close
@@ -118,14 +118,14 @@ def sparsity_at_most(
         low, high = mean_interval(tails, bound**2, delta)
         least, largest = (tolerance * each for each in variance_interval(values, bound, delta))
         if low > largest:
-            return Answer(False, confidence, oracle.queries - before, guarantee)
+            return Outcome(False, confidence, oracle.queries - before, guarantee)
         if high <= least:  # no proof that τ is small: merging hides energy. But there is nothing left to see
             break
     recovered = recover(oracle, rng=rng, confidence=half, tolerance=tolerance, bound=bound)
     proved = recovered.complete and recovered.agreement.share == 1  # of the mean, and not point by point
     if proved and recovered.function.sparsity <= sparsity:
-        return Answer(True, confidence, oracle.queries - before, guarantee)
-    return Answer(None, confidence, oracle.queries - before, CANNOT_TELL)
+        return Outcome(True, confidence, oracle.queries - before, guarantee)
+    return Outcome(None, confidence, oracle.queries - before, CANNOT_TELL)
 
 
 def _restricted(oracle: Oracle, kind: Kind, rows: int, rng: np.random.Generator) -> Restriction:

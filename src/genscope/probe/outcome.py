@@ -14,7 +14,7 @@ CANNOT_TELL = "Cannot tell with these queries. Allow more."
 
 
 @dataclass(frozen=True)
-class Answer:
+class Outcome:
     """The answer to one question; `accepted` is None if the queries do not suffice to tell."""
 
     accepted: bool | None
@@ -34,7 +34,7 @@ class Finding:
     guarantee: str
 
 
-def sweep(test: Callable[[int, float], Answer], levels: Iterable[int], *, confidence: float) -> Finding:
+def sweep(test: Callable[[int, float], Outcome], levels: Iterable[int], *, confidence: float) -> Finding:
     """Test the levels in increasing order until one is not rejected; each test gets its share of the confidence."""
     levels = list(levels)
     each = 1 - (1 - confidence) / len(levels)
