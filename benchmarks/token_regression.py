@@ -1,13 +1,13 @@
 """Fig. 1a of token regression end to end against the public code's protocol written plainly in PyTorch; one step.
 
 Peer: one run after the other on all cores, fresh batches of 64, an evaluation of 5,000 test prompts every ten steps.
-Ours: the trials of `mousavi2025-1str` as `genscope run` computes them, one per core, compilation included, in a process
-of its own, because a warm one would have nothing to compile. The peer takes as many steps as our runs took, with an
-evaluation after every ten; of recurrent networks a tenth of them, scaled up. Short curves are measured before, amid and
-after the peer's runs, since the speed of shared machines drifts. Both are given in seconds and in seconds of the
-processors: on a busy machine only the latter mean something, and only with one core for both (`taskset -c 0`). The step
-is measured against the arithmetic limit: the multiply-adds of the network as it is defined, and those that its shortcut
-does, at the rate of large matrix products.
+Ours: the runs of `mousavi2025-1str`, ended at the published threshold as the peer's are, one per core, compilation
+included, in a process of its own, because a warm one would have nothing to compile. The peer takes as many steps as our
+runs took, with an evaluation after every ten; of recurrent networks a tenth of them, scaled up. Short curves are
+measured before, amid and after the peer's runs, since the speed of shared machines drifts. Both are given in seconds
+and in seconds of the processors: on a busy machine only the latter mean something, and only with one core for both
+(`taskset -c 0`). The step is measured against the arithmetic limit: the multiply-adds of the network as it is defined,
+and those that its shortcut does, at the rate of large matrix products.
 """
 
 import json
@@ -68,11 +68,12 @@ class Seconds(NamedTuple):
 def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
     """Length and samples of every run; called in a fresh process."""
     from genscope.random import root
-    from genscope.studies.mousavi2025_1str import trial
+    from genscope.studies.mousavi2025_1str import measured
 
     def one(point: tuple[int, int]) -> dict[str, Any]:
         length, run = point
-        record = trial(root(run), architecture=architecture, context_length=length, protocol="code", draw=0, run=run)
+        sizes = {"architecture": architecture, "context_length": length}
+        record = measured(root(run), **sizes, protocol="code", draw=0, until="published")
         return {"length": length, "samples": record["samples"], "reached": record["reached"]}
 
     with ThreadPoolExecutor(CORES) as pool:
@@ -220,7 +221,8 @@ def step_seconds(length: int = 12, steps: int = 50) -> float:
     import jax.numpy as jnp
     import jax.random as jr
 
-    from genscope.studies._token_training import CODE, PromptLoss, prepare, shape_of, task_keys
+    from genscope.studies._token_protocols import CODE
+    from genscope.studies._token_training import PromptLoss, prepare, shape_of, task_keys
     from genscope.tasks.token_encoding import default_encoding_dim
     from genscope.train import Fresh, adamw, fit
 

@@ -23,6 +23,7 @@ from genscope.lab.statistics.threshold import Search
 from genscope.precision import float64
 from genscope.studies import (
     _bit_training,
+    _token_training,
     edelman2022_and,
     edelman2022_and_restarts,
     edelman2022_attention,
@@ -42,6 +43,7 @@ from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,
     mousavi2025_constructions,
+    mousavi2025_ffn_trained,
     mousavi2025_lower,
     mousavi2025_simple,
     mousavi2025_sparsity,
@@ -182,17 +184,33 @@ def _narrow_network(patch: Patch) -> None:
     _wrap(patch, mousavi2025_constructions, "recurrent_retrieval", narrow)
 
 
-def _one_sample_less(patch: Patch) -> None:
-    _wrap(patch, mousavi2025_lower, "ffn_lower", lambda true, *, samples, **rest: true(samples=samples - 1, **rest))
+def _other_threshold(module: object, wrongly: Callable[[dict], bool], share: float) -> Callable[[Patch], None]:
+    """Some runs are held to another share of the risk without the index."""
+
+    def otherwise(true, key, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            if wrongly(options):
+                patch.setattr(_token_training, "RELATIVE", share)
+            return true(key, **options)
+
+    return lambda patch: _wrap(patch, module, "measure", otherwise)
 
 
-def _lenient(module: object, wrongly: Callable[[dict], bool]) -> Callable[[Patch], None]:
-    """Runs of a rival count as soon as they are tested, whatever their error."""
+FIRST = 99.0  # times the risk without the index: the first test passes
 
-    def easier(true, key, *, threshold, **options):
-        return true(key, threshold=9.0 if wrongly(options) else threshold, **options)
 
-    return lambda patch: _wrap(patch, module, "measure", easier)
+def _short_training(patch: Patch) -> None:
+    patch.setattr(mousavi2025_block, "MOST", 1_500)  # steps after which a run is over
+
+
+def _two_tokens(patch: Patch) -> None:
+    """A task that the FFN learns in seconds."""
+    patch.setattr(mousavi2025_sparsity, "CONTEXT_LENGTH", 2)
+    patch.setattr(mousavi2025_sparsity, "RATE", 1e-3)
+
+
+def _best_of_its_sample(patch: Patch) -> None:
+    _wrap(patch, mousavi2025_ffn_trained, "span_risk", lambda true, *arguments: 2.0)
 
 
 def _one_encoding_for_all(patch: Patch) -> None:
@@ -277,7 +295,7 @@ def _points(study, **where) -> list:
     return [p for p in study.plan("quick").points if all(p[axis] == value for axis, value in where.items())]
 
 
-_SIMPLE = {"context_length": [25], "protocol": ["code"], "draw": [0, 1], "run": [0]}
+_SIMPLE = {"context_length": [3], "protocol": ["code"], "draw": [0, 1, 2], "run": [0], "until": ["relative"]}
 _TOKENS = {"protocol": ["code"], "draw": [0, 1, 2], "run": [0]}
 
 FAULTS = {
@@ -358,30 +376,55 @@ FAULTS = {
         [Plan(_points(mousavi2025_constructions.RECURRENT, context_length=8, sparsity=1))],
     ),
     "B4": Fault(
-        "the bound for one sample less", _one_sample_less, [Plan(_points(mousavi2025_lower.FEEDFORWARD, dim=4))]
+        "the best in the span taken for twice as bad as predicting 0",
+        _best_of_its_sample,
+        [
+            Plan(_points(mousavi2025_lower.FEEDFORWARD, dim=4)),
+            Plan(_points(mousavi2025_ffn_trained.STUDY, sample_size=10), seeds=4),
+        ],
     ),
     "B5": Fault(
         "the FFN stops at its first test, whatever its error",
-        _lenient(mousavi2025_1str, lambda options: options["architecture"] == "ffn"),
-        [Plan(grid(architecture=["transformer", "ffn"], context_length=[2, 4], **_TOKENS))],
+        _other_threshold(mousavi2025_1str, lambda options: options["architecture"] == "ffn", FIRST),
+        [Plan(grid(architecture=["transformer", "ffn"], context_length=[8], **_TOKENS))],
         slow=True,
     ),
     "B6": Fault(
-        "the FFN stops at its first test, whatever its error",
-        _lenient(mousavi2025_simple, lambda options: options["architecture"] == "ffn"),
-        [Plan(grid(architecture=["transformer", "ffn"], **_SIMPLE))],
+        "the GRU is held to a fiftieth of the risk without the index",
+        _other_threshold(mousavi2025_simple, lambda options: options["architecture"] == "gru", 0.02),
+        [Plan(grid(architecture=["transformer", "gru"], **_SIMPLE))],
         slow=True,
     ),
     "B7": Fault(
         "one encoding for all positions",
         _one_encoding_for_all,
         [Plan(grid(context_length=[6], protocol=["code"], steps=[1_500]))],
+        prepare=_short_training,
         slow=True,
     ),
     "B8": Fault(
         "the FFN at the larger q stops at its first test, whatever its error",
-        _lenient(mousavi2025_sparsity, lambda options: options["architecture"] == "ffn" and options["sparsity"] == 2),
-        [Plan(grid(architecture=["transformer", "ffn"], sparsity=[1, 2], protocol=["code"], draw=[0, 1, 2]))],
+        _other_threshold(
+            mousavi2025_sparsity, lambda options: options["architecture"] == "ffn" and options["sparsity"] == 2, FIRST
+        ),
+        [
+            Plan(
+                grid(
+                    architecture=["transformer", "ffn"],
+                    sparsity=[1, 2],
+                    protocol=["code"],
+                    draw=[0, 1, 2],
+                    until=["both"],
+                )
+            )
+        ],
+        prepare=_two_tokens,
+        slow=True,
+    ),
+    "B11": Fault(
+        "the FFN stops at its first test, whatever its error",
+        _other_threshold(mousavi2025_1str, lambda options: options["architecture"] == "ffn", FIRST),
+        [Plan(grid(architecture=["ffn"], context_length=[8, 10, 12], **_TOKENS)), None],
         slow=True,
     ),
     "C1": Fault(

@@ -19,7 +19,9 @@ def decide(name, path):
     """The claim's parts and verdict, its studies run at the fault's size in a store of their own."""
     readings = []
     with Store(f"sqlite:///{path}") as store:
-        studies = CLAIMS[name].studies["quick"] or CLAIMS[name].studies["standard"]
+        # the first budget at which the claim has as many studies as the fault has plans
+        offered = (CLAIMS[name].studies[budget] for budget in lab.BUDGETS)
+        studies = next(studies for studies in offered if len(studies) == len(FAULTS[name].plans))
         for study, plan in zip(studies, FAULTS[name].plans, strict=True):
             if plan is None:
                 readings.append(Reading(pl.DataFrame(), (), 1))

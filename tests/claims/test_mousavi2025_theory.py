@@ -84,7 +84,7 @@ def recurrent():
 def test_b3():
     assert decide(B3, recurrent()) == "holds"
     assert decide(B3, change(recurrent(), exact=False)) == "fails"
-    assert decide(B3, change(recurrent(), weights="other")) == "fails"
+    assert decide(B3, change(recurrent(), weights="other")) == "undecided"  # a check of the code: a mistake of ours
     assert decide(B3, change(recurrent(), general_risk=1e-20, general_risk_sem=1e-20)) == "fails"
     assert decide(B3, change(recurrent(), general_risk=0.6)) == "undecided"
     assert decide(B3, recurrent()[:1]) == "undecided"  # one length tells nothing about lengths
@@ -97,13 +97,42 @@ def feedforward():
     return [row, row]
 
 
+def trained(excess=0.3, spread=0.01, seeds=4):
+    return [
+        {"status": "ok", "sample_size": n, "least_risk": 0.5 + excess + spread * seed, "span_risk": 0.5}
+        | {"outside_share": 0.5}
+        for n in (10, 20)
+        for seed in range(seeds)
+    ]
+
+
 def test_b4():
-    assert decide(B4, feedforward()) == "holds"
-    assert decide(B4, change(feedforward(), identity_error=1e-9)) == "fails"
-    assert decide(B4, change(feedforward(), identity_error=float("nan"))) == "fails"
-    assert decide(B4, change(feedforward(), ridge_risk=0.49)) == "fails"
-    assert decide(B4, feedforward(), missing=1) == "undecided"
+    def found(rows, missing=0, **changes):
+        readings = [reading(change(feedforward(), **changes)), reading(rows, missing)]
+        return B4.verdict(readings, budget="standard", seconds=0.0).verdict
+
+    assert found(trained()) == "holds"
+    assert found(trained(excess=-0.3)) == "fails"
+    assert found(trained(excess=0.0, spread=0.1)) == "undecided"
+    assert found(trained(seeds=1)) == "undecided"
+    assert found(trained(), missing=1) == "undecided"
+    assert found([]) == "undecided"
+    assert decide(B4, feedforward()) == "undecided"  # quick trains nothing
     assert decide(B4, []) == "undecided"
+
+
+@pytest.mark.parametrize("wrong", [{"identity_error": 1e-9}, {"identity_error": math.nan}, {"ridge_risk": 0.49}])
+def test_b4_is_undecided_while_a_check_of_the_code_fails(wrong):
+    readings = [reading(change(feedforward(), **wrong)), reading(trained(excess=-0.3))]
+    verdict = B4.verdict(readings, budget="standard", seconds=0.0)
+    assert verdict.verdict == "undecided"
+    assert any(reason.startswith("check of the code") for reason in verdict.reasons)
+
+
+def test_b2_has_the_rank_of_the_best_heads_as_a_check():
+    verdict = B2.verdict([reading(change(heads(), 3, risk=0.45))], budget="quick", seconds=0.0)
+    assert verdict.verdict == "undecided"
+    assert [part.check for part in verdict.parts] == [False, False, False, True, False]
 
 
 @pytest.mark.parametrize("claim", [B1, B2, B3, B4], ids=lambda claim: claim.id)

@@ -34,6 +34,19 @@ def test_chance_levels_are_those_of_a_constant_matrix():
     assert float(share.diagonal) == pytest.approx(share.diagonal_chance)
 
 
+def test_the_identity_share_is_that_of_the_nearest_multiple_of_the_identity():
+    """By least squares over a grid of α; a diagonal of changing signs is no multiple of the identity."""
+    block = np.random.default_rng(1).normal(size=(CODE, CODE)) + 2 * np.eye(CODE)
+    matrix = np.zeros((11, 11), np.float32)
+    matrix[DIM + CODE :, DIM : DIM + CODE] = block
+    left = min(float(((block - alpha * np.eye(CODE)) ** 2).sum()) for alpha in np.linspace(-5, 5, 100_001))
+    share = block_share(jnp.asarray(matrix), dim=DIM, encoding_dim=CODE)
+    assert float(share.identity) == pytest.approx(1 - left / (block**2).sum(), abs=1e-5)
+    assert float(share.identity) < float(share.diagonal)
+    signs = jnp.asarray(np.asarray(built(1.0)) * np.where(np.arange(11) % 2, 1.0, -1.0).astype(np.float32))
+    assert float(block_share(signs, dim=DIM, encoding_dim=CODE).identity) < 0.5
+
+
 def test_a_slot_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="Give the sizes of the task"):
         block_share(built(1.0), dim=DIM, encoding_dim=CODE, slot=1)

@@ -9,7 +9,7 @@ import pytest
 
 from genscope.models import BitClassifier, BitRecurrent, BitTransformer, outputs
 from genscope.models.scalar_attention import ScalarAttention
-from genscope.models.token_attention import ScaledTokenTransformer, draw_full
+from genscope.models.token_attention import ProjectedTokenTransformer, ScaledTokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
 from genscope.models.token_recurrent import KINDS, TokenRecurrent
 from genscope.precision import float64
@@ -23,6 +23,7 @@ FAST = {
     "bit transformer": lambda: BitTransformer(BITS, embedding=3, hidden=5, key=KEY),
     "scalar attention": lambda: ScalarAttention(BITS, hidden=3, key=KEY),
     "scaled attention": lambda: ScaledTokenTransformer.draw(KEY, dim=TOKENS[1], heads=2, hidden=4),
+    "projected attention": lambda: ProjectedTokenTransformer.draw(KEY, dim=TOKENS[1], heads=2, hidden=4),
     "feedforward": lambda: TokenFeedForward.draw(KEY, context_length=TOKENS[0], dim=TOKENS[1], first=4, second=3),
     **{kind: lambda kind=kind: TokenRecurrent.draw(KEY, kind=kind, dim=TOKENS[1], units=3) for kind in KINDS},
 }

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from genscope.models import _drawing
-from genscope.models.token_attention import ScaledTokenTransformer, draw_full
+from genscope.models.mousavi2025 import TokenTransformer
+from genscope.models.token_attention import ProjectedTokenTransformer, ScaledTokenTransformer, draw_full
 from genscope.models.token_feedforward import TokenFeedForward
 from genscope.models.token_recurrent import KINDS, TokenRecurrent
 from genscope.precision import float64
@@ -59,6 +60,31 @@ def test_scaled_attention_agrees_with_the_twin(heads):
         plain, fast = eqx.filter_jit(lambda m: (jax.vmap(m)(z), m.outputs(z)))(model)
         agree(plain, expected)
         agree(fast, expected)
+
+
+@pytest.mark.parametrize(("heads", "bias"), [(1, False), (3, True)])
+def test_projected_attention_agrees_with_the_twin(heads, bias):
+    with float64():
+        model = shaken(ProjectedTokenTransformer.draw(KEY, dim=D, heads=heads, hidden=7, output_bias=bias))
+        z = normal(B, N, D)
+        readout = [model.readout.weight, model.readout.bias, model.readout.outer]
+        readout += [model.readout.offset] if bias else []
+        expected = [
+            twin.projected_transformer(np.asarray(one), np.asarray(model.w_in), [np.asarray(part) for part in readout])
+            for one in z
+        ]
+        plain, fast = eqx.filter_jit(lambda m: (jax.vmap(m)(z), m.outputs(z)))(model)
+        agree(plain, expected)
+        agree(fast, expected)
+
+
+def test_separate_projections_are_the_theorys_network_of_their_product():
+    with float64():
+        model, z = shaken(ProjectedTokenTransformer.draw(KEY, dim=D, heads=2, hidden=7)), normal(N, D)
+        read = model.readout.weight.reshape(7, 2, D)
+        weight = jnp.einsum("mhe,hed->mhd", read, model.w_in[:, 2]).reshape(7, 2 * D)
+        full = TokenTransformer(model.query_key(), dataclasses.replace(model.readout, weight=weight))
+        agree(model(z), full(z))
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -142,9 +168,11 @@ def cut_out(array, *kept):
 def smaller(model, used, real, units):
     """The network that a padded one stands for, cut out by hand."""
     u, r, k = (np.flatnonzero(np.asarray(part)) for part in (used, real, units))
-    if isinstance(model, ScaledTokenTransformer):
+    if isinstance(model, ScaledTokenTransformer | ProjectedTokenTransformer):
         columns = np.concatenate([head * len(used) + u for head in range(len(model.w_in))])
         readout = dataclasses.replace(model.readout, weight=cut_out(model.readout.weight, columns))
+        if isinstance(model, ProjectedTokenTransformer):
+            return ProjectedTokenTransformer(cut_out(model.w_in, u, u), readout)
         weights = cut_out(model.w_in, u, u), cut_out(model.b_in, u), cut_out(model.w_out, u, u), cut_out(model.b_out, u)
         return ScaledTokenTransformer(*weights, readout, model.width)
     inputs = np.concatenate([i * len(used) + u for i in r])
@@ -162,6 +190,7 @@ UNITS = jnp.arange(9) < 6
 predicted = eqx.filter_jit(lambda model, z: model.outputs(z))
 PADDED = {
     "transformer": lambda: ScaledTokenTransformer.draw(KEY, dim=8, heads=2, hidden=6, used=USED),
+    "projected": lambda: ProjectedTokenTransformer.draw(KEY, dim=8, heads=2, hidden=6, used=USED),
     "ffn": lambda: TokenFeedForward.draw(
         KEY, context_length=7, dim=8, first=9, second=6, used=USED, real=REAL, units=UNITS
     ),
@@ -196,7 +225,7 @@ def test_a_padded_network_is_the_smaller_one_and_stays_it(name):
         sum(np.count_nonzero(leaf) for leaf in jax.tree.leaves(eqx.filter(one, eqx.is_inexact_array)))
         for one in (PADDED[name](), model)
     )
-    biases = 0 if name == "ffn" else 2 * (3 * 5 + 5)  # start at 0 and learn
+    biases = 0 if name != "transformer" else 2 * (3 * 5 + 5)  # start at 0 and learn
     assert after <= used + biases
 
 
@@ -231,6 +260,7 @@ def test_one_draw_is_split_into_independent_parts():
     "build",
     [
         lambda: ScaledTokenTransformer.draw(KEY, dim=0),
+        lambda: ProjectedTokenTransformer.draw(KEY, dim=3, hidden=0),
         lambda: draw_full(KEY, dim=3, heads=0),
         lambda: TokenFeedForward.draw(KEY, context_length=0, dim=3, first=4),
         lambda: TokenRecurrent.draw(KEY, kind="elman", dim=3),

@@ -48,6 +48,18 @@ def scaled_transformer(z, w_in, b_in, w_out, b_out, readout):
     return np.array(outputs)
 
 
+def projected_transformer(z, w_in, readout):
+    """Each head projects the whole token to query, key and value; no root, no bias, no output projection."""
+    outputs = []
+    for query_token in z:
+        heads = []
+        for w_q, w_k, w_v in w_in:
+            weights = softmax(np.array([(w_q @ query_token) @ (w_k @ token) for token in z]))
+            heads.append(sum(a * (w_v @ token) for a, token in zip(weights, z, strict=True)))
+        outputs.append(two_layer(np.concatenate(heads), *readout))
+    return np.array(outputs)
+
+
 def rnn(z, w_in, b_in, w_state, b_state):
     h, states = np.zeros(w_state.shape[1]), []
     for token in z:

@@ -1,6 +1,7 @@
 """Each study on a shrunken point: what a trial returns, what is shared between trials, what is refused."""
 
 import dataclasses
+import itertools
 import json
 
 import jax
@@ -17,12 +18,11 @@ from genscope.studies import (
     mousavi2025_simple,
     mousavi2025_sparsity,
 )
+from genscope.studies._token_protocols import CODE, PROTOCOLS, TEXT, THEORY
 from genscope.studies._token_training import (
-    CODE,
-    PROTOCOLS,
-    TEXT,
     PromptLoss,
     Shape,
+    blind_risk,
     draw_model,
     draw_task,
     measure,
@@ -34,6 +34,7 @@ from genscope.studies._token_training import (
 from genscope.tasks import Batch
 from genscope.tasks.links import Linear
 from genscope.tasks.token_encoding import default_encoding_dim
+from genscope.tasks.token_regression import TokenRegression
 
 KEY = jr.key(11)
 STUDIES = [
@@ -58,6 +59,39 @@ def test_skipping_checks_gives_the_counts_of_exhaustive_evaluation():
         assert json.loads(screened["settings"])["scale"] == "none"
 
 
+def test_one_run_records_both_crossings():
+    """The same run as with either threshold alone; at N = 4 the relative one, 0.5625, is the stricter."""
+    both, published = (small(share_up_to=4, until=until) for until in ("both", "published"))
+    assert (both["samples"], both["reached"]) == (published["samples"], True)
+    assert both["reached_relative"]
+    assert both["samples_relative"] > both["samples"]
+    assert both["risk"] < both["relative_threshold"] == pytest.approx(0.75 * 0.75)
+    assert 0 < both["index_share"] < both["index_share_relative"] < 1
+    assert (published["reached_relative"], published["index_share"]) == (False, None)
+    assert published["samples_relative"] == published["samples"]  # a lower limit
+
+
+def test_a_looser_relative_threshold_is_crossed_first():
+    record = small(share_up_to=4, until="both", threshold=0.3)
+    assert record["samples_relative"] < record["samples"]
+    alone = small(share_up_to=4, until="relative", threshold=0.3)
+    assert (alone["samples_relative"], alone["reached"]) == (record["samples_relative"], False)
+
+
+@pytest.mark.parametrize(("link", "sparsity"), [("linear", 1), ("hermite2", 1), ("hermite2", 3)])
+def test_the_risk_without_the_index(link, sparsity):
+    """The mean label over all positions, computed for each prompt: no predictor that ignores t does better."""
+    n, size = 4, 60_000
+    task = TokenRegression.draw(KEY, context_length=n, link=link, sparsity=sparsity)
+    x, t = task.raw(jr.key(3), size)
+    y = np.asarray(jax.jit(jax.vmap(task.labels))(x, t))[:, 0]
+    all_t = jnp.asarray(list(itertools.product(range(n), repeat=sparsity)))
+    mean = np.asarray(jax.jit(jax.vmap(lambda one: jnp.mean(jax.vmap(task.link)(one[all_t]))))(x))
+    losses = (mean - y) ** 2
+    assert abs(losses.mean() - blind_risk(n)) < 5 * losses.std() / np.sqrt(size)
+    assert 5 * losses.std() / np.sqrt(size) < 0.05  # 1 - 1/N and 1, or 1 - 1/(2N), would be told apart
+
+
 @pytest.mark.slow
 def test_labels_of_the_next_prompt_are_not_learned():
     class Wrong(PromptLoss):
@@ -72,7 +106,7 @@ def test_labels_of_the_next_prompt_are_not_learned():
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("architecture", ["transformer", "ffn", "rnn", "gru-128", "lstm"])
-def test_every_architecture_runs_under_both_protocols(protocol, architecture):
+def test_every_architecture_runs_under_every_protocol(protocol, architecture):
     brief = dataclasses.replace(PROTOCOLS[protocol], test_size=500, budget=640)
     record = small(brief, architecture=architecture, context_length=3, threshold=9.0)
     assert record["reached"]
@@ -130,18 +164,36 @@ def test_streams_are_separate_and_draws_are_shared():
     assert np.ptp(np.asarray(first.test.x[:, :, 10]), axis=1).max() == 0
 
 
-def test_fourteen_differences():
-    """Every field is commented with the number of its difference; the two that the text leaves open are equal."""
-    differing = {
-        field.name for field in dataclasses.fields(CODE) if getattr(CODE, field.name) != getattr(TEXT, field.name)
-    }
+def differing(one, other):
+    return {field.name for field in dataclasses.fields(one) if getattr(one, field.name) != getattr(other, field.name)}
+
+
+def test_text_and_code_differ_apart_from_text_and_theory():
+    """What the text leaves open is equal, but for draws; the theory differs in networks and encodings alone."""
+    names = {field.name for field in dataclasses.fields(CODE)}
     open_in_the_text = {"check_every", "check_every_simple", "budget"}
-    assert {field.name for field in dataclasses.fields(CODE)} - differing == open_in_the_text
+    assert names - differing(TEXT, CODE) == open_in_the_text | {"rival_scale", "include_token"}
+    assert differing(TEXT, THEORY) == {"rival_scale", "attention", "include_token"}
+    assert [TEXT.scale_for(name) for name in ("transformer", "ffn", "rnn")] == ["sqrt_d_over_q", "none", "none"]
+    assert {THEORY.scale_for(name) for name in ("transformer", "ffn", "rnn")} == {"sqrt_d_over_q"}
+
+
+@pytest.mark.parametrize(("protocol", "kind"), [("text", "Projected"), ("code", "Scaled"), ("theory", "Token")])
+def test_networks_of_the_protocols(protocol, kind):
+    task = TokenRegression.draw(KEY, context_length=3)
+    model, recurrent = (
+        draw_model(KEY, task, sizes(3)[1], architecture=name, protocol=PROTOCOLS[protocol])
+        for name in ("transformer", "rnn")
+    )
+    assert type(model).__name__.startswith(kind)
+    assert (model.readout.offset is None) == (protocol != "code")
+    assert recurrent.include_token == (protocol != "theory")
+    assert hasattr(recurrent.readout, "outer") == (protocol == "theory")  # two layers, else linear
 
 
 @pytest.mark.slow
 def test_the_block_appears_and_epochs_visit_everything():
-    source = mousavi2025_block.Redrawn(None, KEY, KEY)
+    source = mousavi2025_block.Redrawn(TokenRegression.draw(KEY, context_length=2), KEY, KEY)
     first, second = (source.window(start, 781)[1] for start in (0, 781))
     assert first.shape == (781, 64)
     assert len(np.unique(first)) == 781 * 64
@@ -172,18 +224,23 @@ def test_sparsity_uses_the_text_where_there_is_no_code(monkeypatch):
     record = mousavi2025_sparsity.trial(KEY, architecture="ffn", sparsity=2, protocol="code", draw=0)
     used = json.loads(record["settings"])
     assert (used["weight_decay"], used["simple_test"], used["units_grow"]) == (0.1, False, True)
-    assert used["scaled_attention"]
+    assert (used["attention"], used["test_size"]) == ("scaled", 10_000)
 
 
 @pytest.mark.parametrize(
     ("point", "advice"),
-    [({"architecture": "cnn"}, "architectures"), ({"protocol": "slides"}, "protocols are text, code")],
+    [({"architecture": "cnn"}, "architectures"), ({"protocol": "slides"}, "protocols are text, code, theory")],
 )
 def test_unknown_names_are_refused(point, advice):
     good = {"architecture": "ffn", "context_length": 4, "protocol": "code", "draw": 0, "run": 0}
-    for module in (mousavi2025_1str, mousavi2025_simple):
+    for module, rest in ((mousavi2025_1str, {}), (mousavi2025_simple, {"until": "both"})):
         with pytest.raises(ValueError, match=advice):
-            module.trial(KEY, **(good | point))
+            module.trial(KEY, **(good | point | rest))
+
+
+def test_an_unknown_end_of_a_run_is_refused():
+    with pytest.raises(ValueError, match="until published, relative or both"):
+        small(until="never")
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)

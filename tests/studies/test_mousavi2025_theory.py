@@ -6,9 +6,12 @@ import pytest
 
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
 from genscope.lab import Store, read, run, select
-from genscope.studies import mousavi2025_lower
+from genscope.random import stream
+from genscope.studies import mousavi2025_ffn_trained, mousavi2025_lower
 from genscope.studies.mousavi2025_constructions import RECURRENT, TOKENS
 from genscope.studies.mousavi2025_lower import FEEDFORWARD, HEADS, ffn_trial, heads_trial
+from genscope.tasks.links import Linear
+from genscope.tasks.token_regression import TokenRegression
 
 KEY = jr.key(5)
 BUILT = {"dim": [3], "sparsity": [2], "encoding_dim": [32]}
@@ -45,10 +48,28 @@ def test_b2_holds_at_the_quick_budget(verdict):
     assert len(frame) == len(HEADS.points)
 
 
-def test_b4_holds_at_the_quick_budget(verdict):
+def test_checks_of_b4_hold_at_the_quick_budget(verdict):
     decision, frame = verdict(B4, FEEDFORWARD)
-    assert decision == "holds"
+    assert decision == "undecided"  # without trained networks
+    assert (frame["identity_error"] < 1e-10).all()
+    assert (frame["ridge_risk"] > frame["span_risk"]).all()
     assert (frame["span_risk"] != frame["span_risk_mean"]).all()  # one u is not the mean
+
+
+def test_a_trained_ffn_beside_the_best_in_the_span():
+    """The span's risk by another route: projections onto an orthonormal basis, for the link that was drawn."""
+    record = mousavi2025_ffn_trained.trial(KEY, sample_size=10)
+    task = TokenRegression.draw(stream(KEY, "task"), context_length=8, dim=5, shared_positions=True)
+    sample = task.sample(stream(KEY, "data"), 10)
+    basis = np.linalg.qr(np.asarray(sample.x, float)[:, :, :5].reshape(10, 40).T)[0]
+    assert isinstance(task.link, Linear)
+    u = np.asarray(task.link.directions, float)[0]
+    inside = sum(np.sum((basis.T @ np.kron(np.eye(8)[t], u)) ** 2) for t in range(8)) / 8
+    assert record["span_risk"] == pytest.approx(1 - inside, abs=1e-6)
+    assert record["bound"] == 1 - 10 / 40
+    assert record["least_risk"] <= record["risk"]
+    assert record["train_loss"] < mousavi2025_ffn_trained.SETTLED
+    assert 0.1 < record["outside_share"] < 1  # it starts, and stays, outside the span
 
 
 def test_a_label_that_heads_can_tell_breaks_the_bound(monkeypatch):

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
-from genscope.studies._token_training import CODE, Shape, begin_compiling, prepare, task_keys
+from genscope.studies._token_protocols import CODE
+from genscope.studies._token_training import Shape, begin_compiling, prepare, task_keys
 
 BEGIN = partial(
     prepare,

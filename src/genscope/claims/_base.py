@@ -15,7 +15,7 @@ from genscope.lab.plans.study import canonical
 from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.verdict import Decision as Decision
 from genscope.lab.results.verdict import Part as Part
-from genscope.lab.results.verdict import combine
+from genscope.lab.results.verdict import decided
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Claim:
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> Verdict:
         """The claim decided from readings."""
         parts = list(self.decide(readings)) if any(map(_has_results, readings)) else [_NO_RESULTS]
-        decision = combine([part.decision for part in parts])
+        decision = decided(parts)
         if not self.weighs_failures and (failed := sum(map(_failed, readings))):
             # What a trial that raised would have measured is not known, so it could have been anything.
             parts.append(_undecided(failed, sum(reading.frame.height for reading in readings)))
@@ -95,6 +95,11 @@ def _undecided(failed: int, total: int) -> Part:
 def _has_results(reading: Reading) -> bool:
     """Whether a rule has something to look at: without a finished trial a frame lacks even the measured columns."""
     return bool(reading.thresholds) or (not reading.frame.is_empty() and "ok" in reading.frame["status"])
+
+
+def code_check(statement: str, decision: Decision, numbers: Mapping[str, object]) -> Part:
+    """A part that only a mistake of ours can make fail: shown with the claim, which rests on the others."""
+    return Part(f"check of the code: {statement}", decision, numbers, check=True)
 
 
 def above(low: float | None, high: float | None, limit: float) -> Decision:

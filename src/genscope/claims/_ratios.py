@@ -1,8 +1,8 @@
 """Comparisons of samples to threshold: ratios and exponents with intervals, from few runs, some of them censored.
 
-Guarantee: at their level if logarithms of runs are normal, and, where spreads are pooled, of one spread: with one run
-of an architecture there is no other way, and a claim's rule says where it is used. A run that did not reach its
-threshold counts with its budget, a lower limit; a decision that this could turn is not taken.
+Guarantee: at their level if logarithms of runs are normal; ratios and trends have the spread of each arm from its own
+runs. A run that did not reach its threshold counts with its budget, a lower limit; a decision that this could turn is
+not taken.
 """
 
 import math
@@ -39,26 +39,39 @@ class SampleCounts:
 
 
 Interval = tuple[float | None, float | None, float | None]  # estimate, lower and upper limit
+UNKNOWN: Interval = (None, None, None)
 
 
-def pooled_spread(arms: Sequence[SampleCounts]) -> tuple[float, int]:
-    """One standard deviation for all arms, and its degrees of freedom."""
-    freedom = sum(max(len(arm.logs) - 1, 0) for arm in arms)
-    squares = sum(float(((arm.logs - arm.logs.mean()) ** 2).sum()) for arm in arms if len(arm.logs))
-    return (math.sqrt(squares / freedom), freedom) if freedom else (math.nan, 0)
+def own_contrast(over: SampleCounts, under: SampleCounts, confidence: float) -> Interval:
+    """A ratio of geometric means with Welch's interval: each arm has its own spread."""
+    found = _weighted([(1.0, over.logs), (-1.0, under.logs)], confidence)
+    middle, low, high = (None if value is None else math.exp(value) for value in found)
+    return middle, low, high
 
 
-def contrast(arms: Sequence[tuple[int, SampleCounts]], spread: tuple[float, int], confidence: float) -> Interval:
-    """The exponential of a signed sum of means of logarithms: a ratio, or a ratio of ratios."""
-    deviation, freedom = spread
-    if any(not len(arm.logs) for _, arm in arms):
-        return None, None, None
-    middle = sum(sign * float(arm.logs.mean()) for sign, arm in arms)
-    if not freedom:
-        return math.exp(middle), None, None
-    reach = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2)) * deviation
-    reach *= math.sqrt(sum(1 / len(arm.logs) for _, arm in arms))
-    return math.exp(middle), math.exp(middle - reach), math.exp(middle + reach)
+def trend(values: Mapping[int, np.ndarray], confidence: float) -> Interval:
+    """The slope of the means of values against their keys, each with its own spread (Welch, Satterthwaite)."""
+    if len(values) < 2:
+        return UNKNOWN
+    centre = sum(values) / len(values)
+    square = sum((at - centre) ** 2 for at in values)
+    return _weighted([((at - centre) / square, part) for at, part in values.items()], confidence)
+
+
+def _weighted(arms: Sequence[tuple[float, np.ndarray]], confidence: float) -> Interval:
+    """A weighted sum of means; an arm of fewer than two values leaves its limits open."""
+    sizes = [len(values) for _, values in arms]
+    if not min(sizes):
+        return UNKNOWN
+    middle = sum(weight * float(values.mean()) for weight, values in arms)
+    if min(sizes) < 2:
+        return middle, None, None
+    squares = [weight**2 * float(values.var(ddof=1)) / len(values) for weight, values in arms]
+    if not sum(squares):
+        return middle, middle, middle
+    freedom = sum(squares) ** 2 / sum(part**2 / (size - 1) for part, size in zip(squares, sizes, strict=True))
+    reach = float(scipy.special.stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(sum(squares))
+    return middle, middle - reach, middle + reach
 
 
 def decide(interval: Interval, limit: float, arms: Sequence[tuple[int, SampleCounts]]) -> Decision:
@@ -78,6 +91,11 @@ class Slope:
     value: float
     error: float
     freedom: int
+
+    def interval(self, confidence: float) -> Interval:
+        """Student's."""
+        reach = float(scipy.special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error
+        return self.value, self.value - reach, self.value + reach
 
 
 def exponent(arms: Mapping[int, SampleCounts]) -> Slope | None:

@@ -11,6 +11,7 @@ REMARKS = {
         "Text and public code differ; the code's protocol decides, whose test prompts are simple-1STR here too.",
         *("mousavi2025", 8),
     ),
+    "B8": Remark("The published threshold 0.88 can be passed without reading the indices.", "mousavi2025", 9),
     "B7": Remark("The text says 1STR; the public code that draws Figure 2 trains on simple-1STR.", "mousavi2025", 8),
     "C1": Remark(
         "With zeros in the second attention, as printed, the network computes another function; a shift mends it.",

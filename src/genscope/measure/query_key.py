@@ -2,7 +2,7 @@ r"""Whether a trained Transformer over tokens does what the construction does: t
 the attention that falls on the token that is asked for.
 
 Source: mousavi2025, Figure 2 and Lemma 11 (its proof, (A.2)).
-Departures: the picture becomes two numbers, each beside its value for a matrix without structure.
+Departures: the picture becomes three numbers, each beside its value for a matrix without structure.
 Guarantee: exact for the block; for the attention, exact on the given prompts.
 """
 
@@ -19,14 +19,17 @@ class BlockShare(NamedTuple):
 
     block: Float[Array, ""]
     diagonal: Float[Array, ""]
+    identity: Float[Array, ""]
     mean_diagonal: Float[Array, ""]
     block_chance: float
     diagonal_chance: float
 
 
 def block_share(query_key: Float[Array, "D D"], *, dim: int, encoding_dim: int, slot: int = 0) -> BlockShare:
-    r"""$\|B\|_F^2/\|M\|_F^2$ and $\|\mathrm{diag}B\|^2/\|B\|_F^2$, where B has the rows of $\omega_{t_j}$, j the
-    `slot`, and the columns of $\omega_i$.
+    r"""$\|B\|_F^2/\|M\|_F^2$, $\|\mathrm{diag}B\|^2/\|B\|_F^2$ and $(\mathrm{tr}B)^2/(d_e\|B\|_F^2)$, where B has the
+    rows of $\omega_{t_j}$, j the `slot`, and the columns of $\omega_i$.
+
+    The last is the share of the block that the nearest $\alpha I$ explains: 1 less the squared relative distance.
     """
     size = query_key.shape[0]
     start = dim + (slot + 1) * encoding_dim
@@ -40,6 +43,7 @@ def block_share(query_key: Float[Array, "D D"], *, dim: int, encoding_dim: int, 
     return BlockShare(
         inside / jnp.sum(query_key**2),
         jnp.sum(diagonal**2) / inside,
+        jnp.sum(diagonal) ** 2 / (encoding_dim * inside),
         jnp.mean(diagonal),
         (encoding_dim / size) ** 2,
         1 / encoding_dim,

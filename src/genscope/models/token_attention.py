@@ -1,10 +1,12 @@
-r"""Trained Transformers over tokens: the scaled attention of the experiments, and the theory's form, drawn at random.
+r"""Trained Transformers over tokens: the public code's scaled attention, the text's separate projections, and the
+theory's full query-key matrix, each drawn at random.
 
-Source: mousavi2025, Appendix E (one layer, q heads, head network of width 100) and its public code.
+Source: mousavi2025, its public code; Section 3 and Appendix E (one layer, q heads, head network of width 100); Appendix
+A.1.
 Departures: the code knows one head; with q heads each has its own input and output projections, and the head network
-reads their outputs side by side, as in the theory. The text fixes no initialisation of the full query-key matrix; it
-is uniform within $\pm\sqrt{3/D}$ here, Glorot's law.
-Guarantee: exact up to rounding, padded or not. The fast form of scaled attention is in `token_attention_fast`.
+reads their outputs side by side, as in the theory. The text fixes no initialisation: separate projections have the
+code's law, the full query-key matrix is uniform within $\pm\sqrt{3/D}$, Glorot's law.
+Guarantee: exact up to rounding, padded or not. The fast forms are in `token_attention_fast`.
 
 Shapes: B prompts of N tokens of dimension D, H heads.
 """
@@ -95,7 +97,56 @@ class ScaledTokenTransformer(eqx.Module):
 
     def query_key(self) -> Float[Array, "H D D"]:
         r"""$W_Q^\top W_K$ of each head, without the scale: query rows, key columns."""
-        return jnp.einsum("hkd,hke->hde", self.w_in[:, 0], self.w_in[:, 1])
+        return _query_key(self.w_in)
+
+
+class ProjectedTokenTransformer(eqx.Module):
+    r"""The attention of Section 3 as it is printed: $\mathrm{softmax}_j(\langle W_Qz_i,W_Kz_j\rangle)$ on values
+    $W_Vz_j$, without root, biases or output projection; a two-layer network reads the heads.
+    """
+
+    w_in: Float[Array, "H 3 D D"]  # queries, keys, values; rows give, columns read
+    readout: TwoLayer
+
+    @classmethod
+    def draw(
+        cls,
+        key: Key[Array, ""],
+        *,
+        dim: int,
+        heads: int = 1,
+        hidden: int = 100,
+        output_bias: bool = False,
+        used: Used = None,
+    ) -> "ProjectedTokenTransformer":
+        """Weights by the laws of the public code."""
+        _check_sizes("ProjectedTokenTransformer", dim, heads, hidden)
+        drawn = _drawing.uniforms(key, w_in=(heads, 3, dim, dim), **_drawing.two_layer_shapes(heads * dim, hidden))
+        return cls(
+            w_in=_square(jnp.sqrt(1.5 / _drawing.count(used, dim)) * drawn["w_in"], used),
+            readout=_drawing.two_layer(drawn, output_bias=output_bias, reads=_side_by_side(used, heads)),
+        )
+
+    def activations(self, z: Float[Array, "N D"], real: Real = None) -> AttentionActivations:
+        """All intermediates for one prompt."""
+        queries, keys, values = jnp.einsum("hpkd,nd->phnk", self.w_in, z)
+        attention = attend(jnp.einsum("hid,hjd->hij", queries, keys), real)
+        mixture = jnp.einsum("hij,hjd->ihd", attention, values).reshape(len(z), -1)
+        return AttentionActivations(attention, mixture, self.readout(mixture))
+
+    def __call__(self, z: Float[Array, "N D"], real: Real = None) -> Float[Array, " N"]:
+        """One prediction for each token."""
+        return self.activations(z, real).output
+
+    def outputs(self, z: Float[Array, "B N D"], real: Real = None) -> Float[Array, "B N"]:
+        """Predictions for a batch of prompts, by the exact shortcut."""
+        from genscope.models.token_attention_fast import projected_outputs
+
+        return projected_outputs(self, z, real)
+
+    def query_key(self) -> Float[Array, "H D D"]:
+        r"""$W_Q^\top W_K$ of each head: query rows, key columns."""
+        return _query_key(self.w_in)
 
 
 def draw_full(
@@ -113,6 +164,10 @@ def draw_full(
     w_qk = _square(jnp.sqrt(3 / _drawing.count(used, dim)) * drawn["w_qk"], used)
     readout = _drawing.two_layer(drawn, output_bias=output_bias, reads=_side_by_side(used, heads))
     return TokenTransformer(w_qk, readout)
+
+
+def _query_key(w_in: Float[Array, "H 3 D D"]) -> Float[Array, "H D D"]:
+    return jnp.einsum("hkd,hke->hde", w_in[:, 0], w_in[:, 1])
 
 
 def _square(weight: Float[Array, "... D D"], used: Used) -> Float[Array, "... D D"]:

@@ -2,9 +2,10 @@
 
 Source: mousavi2025, Figure 3 (N = 7) and Appendix E (Hermite link, rate 1e-4, weight decay 0.1, q heads, 500 q
 recurrent units).
-Departures: there is no public code for q > 1; protocol "code" has its networks and encodings, and decay, test law and
-recurrent units of the text. Checks come every 50 steps (nothing is said). q = 2 is added, because the RNN at q = 5 is
-beyond most budgets.
+Departures: there is no public code for q > 1; protocol "code" has its networks and encodings, and decay, test set and
+recurrent units of the text. Checks come every 50 steps (nothing is said). q = 2 is added. A predictor that ignores the
+indices has risk 1 - 1/7 = 0.857 and passes the published 0.88, so runs may go on to three quarters of that risk
+(`until`), by which the claim decides.
 Guarantee: exact up to the screen's probability of missing (`train.screen`); unreached budgets are censored.
 """
 
@@ -15,35 +16,40 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope.lab import Line, Mean, Plan, Study, grid, within
-from genscope.studies._token_training import TEXT, measure, settings
+from genscope.studies._token_protocols import TEXT, settings
+from genscope.studies._token_training import measure
 
 CONTEXT_LENGTH = 7
 THRESHOLD, RATE, EVERY = 0.88, 1e-4, 50
+MOST = 10_000_000  # samples: at q = 2 a Transformer takes 760,000 to the relative threshold, the FFN far more
 
 
-def trial(key: Key[Array, ""], *, architecture: str, sparsity: int, protocol: str, draw: int) -> dict[str, Any]:
-    """Train on fresh batches until a check passes."""
+def trial(
+    key: Key[Array, ""], *, architecture: str, sparsity: int, protocol: str, draw: int, until: str
+) -> dict[str, Any]:
+    """Train on fresh batches until both thresholds are crossed, or only the published one."""
     chosen = settings(protocol, architecture)
     if not chosen.covers_sparsity:
-        chosen = replace(
-            chosen, weight_decay=TEXT.weight_decay, simple_test=TEXT.simple_test, units_grow=TEXT.units_grow
-        )
+        fields = ("weight_decay", "test_size", "simple_test", "units_grow")
+        chosen = replace(chosen, **{name: getattr(TEXT, name) for name in fields})
     return measure(
         key,
         architecture=architecture,
         context_length=CONTEXT_LENGTH,
         sparsity=sparsity,
         link="hermite2",
-        protocol=chosen,
+        protocol=replace(chosen, budget=MOST),
         draw=draw,
         threshold=THRESHOLD,
         rate=RATE,
         every=EVERY,
+        until=until,
     )
 
 
-def _points(architectures: Sequence[str], sparsities: Sequence[int], draws: int, protocol: str = "code"):
-    return grid(architecture=architectures, sparsity=sparsities, protocol=[protocol], draw=list(range(draws)))
+def _points(architectures: Sequence[str], sparsities: Sequence[int], draws: int, *, until: str, protocol: str = "code"):
+    axes = {"architecture": architectures, "sparsity": sparsities, "protocol": [protocol]}
+    return grid(**axes, draw=list(range(draws)), until=[until])
 
 
 STUDY = Study(
@@ -51,36 +57,48 @@ STUDY = Study(
     title="The gap between architectures against the sparsity q",
     source="mousavi2025, Figure 3",
     trial=trial,
-    trial_cost=8.0,
-    # The least and the largest q carry the claim. One run of the RNN at two q could not tell a factor of 4 from none.
-    points=(*_points(["transformer", "ffn"], [2, 5], 24), *_points(["transformer", "ffn"], [3, 4], 4)),
+    trial_cost=12.0,
+    revision=2,
+    points=_points(["ffn", "transformer"], [5, 4, 3, 2], 4, until="published"),
     budgets={
-        "quick": Plan(_points(["transformer", "ffn"], [2, 3], 2)),
+        "quick": Plan(_points(["transformer", "ffn"], [2], 1, until="published")),
         "paper": Plan(
             (
-                *_points(["transformer", "ffn"], [2, 3, 4, 5], 5),
-                *_points(["rnn"], [2, 3, 4, 5], 2),
-                *_points(["transformer", "ffn"], [3, 4, 5], 2, protocol="text"),
+                *_points(["ffn", "transformer"], [5, 4, 3, 2], 5, until="both"),
+                *_points(["rnn"], [2, 3, 4, 5], 2, until="published"),
+                *_points(["transformer", "ffn"], [3, 4, 5], 2, until="published", protocol="text"),
             )
         ),
     },
-    figures=(
+    figures=tuple(
         Line(
-            title="Samples to test error 0.88, N = 7, Hermite link",
-            caption=(
-                "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. The paper "
-                "shows q = 3, 4, 5 without numbers; its axis ends at 250,000."
-            ),
+            title=f"Samples to {words}, N = 7, Hermite link",
+            caption=caption,
             source="mousavi2025, Figure 3",
-            labels={"sparsity": "tokens per label q", "samples": "samples to test error 0.88"},
+            labels={"sparsity": "tokens per label q", f"samples{suffix}": f"samples to {words}"},
             where={"protocol": "code"},
             x="sparsity",
-            y=Mean("samples", reached="reached"),
+            y=Mean(f"samples{suffix}", reached=f"reached{suffix}"),
             by="architecture",
             log_y=True,
-        ),
+        )
+        for words, suffix, caption in (
+            (
+                "test error 0.88",
+                "",
+                "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. A network "
+                "that ignores which tokens are asked for can reach 6/7, less than 0.88. The paper shows q = 3, 4, 5 "
+                "without numbers; its axis ends at 250,000.",
+            ),
+            (
+                "3/4 of the risk without the indices",
+                "_relative",
+                "The same to three quarters of 6/7, which only a network that reads the indices can pass. Runs that "
+                "ended at 0.88 are lower limits.",
+            ),
+        )
     ),
-    paired=frozenset({"architecture", "protocol"}),
+    paired=frozenset({"architecture", "protocol", "until"}),
     batch=1,
     check=within(sparsity=(1, 8), draw=(0, None)),
 )

@@ -22,7 +22,7 @@ from genscope.train._program import program, split
 from genscope.train.objective import AbstractObjective, as_objective
 from genscope.train.optimizers import Optimizer
 from genscope.train.sources import AbstractSource
-from genscope.train.stops import Below, Check, Rule, TrainingState, stopping
+from genscope.train.stops import Check, Rule, TrainingState, stopping
 
 Model = TypeVar("Model")
 FEW = 2**15  # parameters: they and their averages fit the second cache
@@ -128,7 +128,7 @@ def compilations(
     begin, progress = _lowered(run.begin()), run.progress(0, run.trained, None, {})
     trained, state = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), begin.out_info)
     steps = _lowered(run.steps(trained, state, 0, min(every, limit))[1])
-    checks = [rule.program(progress, lower=True) for rule in rules if isinstance(rule, Below)]
+    checks = [rule.program(progress, lower=True) for rule in rules if hasattr(rule, "program")]
     later = [lambda check=check, earlier=earlier: check(run.trained, earlier).compile() for check, earlier in checks]
     return steps.compile, begin.compile, *later
 

@@ -15,11 +15,15 @@ DECISIONS: tuple[Decision, ...] = ("holds", "fails", "undecided")
 
 @dataclass(frozen=True)
 class Part:
-    """One question inside a claim, with its answer and the numbers it rests on."""
+    """One question inside a claim, with its answer and the numbers it rests on.
+
+    A `check` is of the code: only a mistake of ours can make it fail, so that it never decides for or against a paper.
+    """
 
     statement: str
     decision: Decision
     numbers: Mapping[str, Any]
+    check: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,11 @@ class Verdict:
     @property
     def reasons(self) -> list[str]:
         """The parts that keep the claim from holding; a claim of one part is its own reason."""
-        keeping = [part.statement for part in self.parts if part.decision == self.verdict != "holds"]
+        keeping = [
+            part.statement
+            for part in self.parts
+            if self.verdict != "holds" and (part.decision == self.verdict or (part.check and part.decision == "fails"))
+        ]
         return keeping if len(self.parts) > 1 else []
 
     def as_dict(self) -> dict[str, Any]:
@@ -123,6 +131,18 @@ def earlier(now: Verdict, stored: Sequence[Mapping[str, Any]]) -> Mapping[str, A
             decided = time.strftime("%Y-%m-%d", time.gmtime(row["finished"]))
             return {"verdict": old.verdict, "rule": old.rule, "rule_digest": old.rule_digest, "decided": decided}
     return None
+
+
+def decided(parts: Sequence[Part]) -> Decision:
+    """What the parts say together; where a check of the code fails, nothing that it computed decides.
+
+    >>> good, bad = Part("a", "holds", {}), Part("b", "fails", {}, check=True)
+    >>> decided([good]), decided([good, bad]), decided([bad])
+    ('holds', 'undecided', 'undecided')
+    """
+    checks = [part.decision for part in parts if part.check]
+    found = combine([part.decision for part in parts if not part.check])
+    return "undecided" if "fails" in checks or (found == "holds" and "undecided" in checks) else found
 
 
 def combine(decisions: Sequence[Decision]) -> Decision:
