@@ -91,8 +91,8 @@ def oracle_lower(*, samples: Samples, sparsity: Sparsity, dimension: TokenDimens
     Setting: $y=\langle u,X\rangle$ for a direction $u\in\mathbb R^{qd}$ and $q$ distinct tokens
     $X\sim\mathcal N(0,I_{qd})$; the bound holds for some $u$, and in the mean over $u$ on the sphere. Proof: $n$
     samples tell $Pu$, the projection to their span. Given that, $u-Pu$ and its negative are equally likely, so a
-    prediction at $X$ errs by at least $\mathbb E\langle u-Pu,X\rangle^2$, in the mean $\mathbb E\|u-Pu\|^2=1-n/(qd)$ over $X$ and
-    $u$. So a risk of $\epsilon$ needs $n\ge(1-\epsilon)qd$ samples.
+    prediction at $X$ errs by at least $\langle u-Pu,X\rangle^2$, in the mean $\mathbb E\|u-Pu\|^2=1-n/(qd)$ over $X$
+    and $u$. So a risk of $\epsilon$ needs $n\ge(1-\epsilon)qd$ samples.
     """
     missed = 1 - _share(samples, sparsity * dimension)
     source = "mousavi2025, remark after Theorem 3 (our proof)"
