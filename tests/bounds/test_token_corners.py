@@ -16,14 +16,23 @@ TRANSFORMER |= {"token_norm": 3.0}
 RECURRENT = {"tokens": 100, "transition_parameters": 1000, "output_parameters": 2000, "transition_depth": 3}
 RECURRENT |= {"output_depth": 4, "parameter_norm": 100.0, "state_radius": 10.0, "token_norm": 12.0}
 
+ENDS = {"samples": 10**14, "tokens": 16, "dimension": 10, "sparsity": 1, "width": 2, "encoding_dimension": 64}
+
 CASES = {
     "token-regression-cover": TRANSFORMER | {"epsilon": 0.1, "points": 10**5},
     "token-regression-risk": TRANSFORMER | {"samples": 10**10, "tokens": 100, "truncation": 4.0},
     "excess-risk": {"samples": 10**6, "tokens": 100, "dimension": 10, "sparsity": 2, "width": 4, "query_key_21": 1.0},
+    "truncation-error": {"truncation": 1e4, "tokens": 16, "dimension": 10, "sparsity": 1, "heads": 1}
+    | {"readout_norm": 1.0, "hidden_norm": 1.0},
+    "erm-risk": ENDS,
     "heads-lower": {"heads": 2, "sparsity": 6, "dimension": 12},
     "ffn-lower": {"samples": 10, "tokens": 6, "dimension": 4},
+    "oracle-lower": {"samples": 10, "sparsity": 2, "dimension": 20},
     "rnn-cover": RECURRENT | {"epsilon": 0.1},
     "rnn-risk": RECURRENT | {"samples": 10**10},
+    "rnn-truncation-error": {"truncation": 1e4, "dimension": 4, "sparsity": 1, "output_depth": 2}
+    | {"parameter_norm": 2.0, "state_radius": 1.0},
+    "rnn-erm-risk": ENDS,
     "rnn-width-lower": {"tokens": 1000, "risk": 0.05, "lipschitz": 2.0, "output_spectral": 1.0},
     "rnn-norm-lower": {"tokens": 1000, "risk": 0.05, "lipschitz": 2.0},
     "rnn-min-norm-lower": {"tokens": 10**12, "risk": 0.05, "output_depth": 2},
@@ -32,7 +41,12 @@ CASES = {
 }
 EXTREMES = {False: [0.0, 1e-300, 1e-3, 1e3, 1e300], True: [1, 2, 10**15, 10**100, 10**400]}
 MILD = {False: [0.0, 1e-3, 1e3], True: [1, 2, 10**15]}
-INTEGRALS = {"token-regression-risk", "rnn-risk"}  # whose grids span the range: extremes take long
+INTEGRALS = {
+    "token-regression-risk",
+    "rnn-risk",
+    "erm-risk",
+    "rnn-erm-risk",
+}  # whose grids span the range: extremes take long
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -54,7 +68,7 @@ def test_corners_give_a_number(name):
     numeric = list(whole)
     choose, extremes = random.Random(name), MILD if name in INTEGRALS else EXTREMES
     tried = 0
-    for _ in range(5 if name in INTEGRALS else 40):
+    for _ in range(10 if name in INTEGRALS else 40):
         moved = choose.sample(numeric, min(choose.choice([1, 2, len(numeric)]), len(numeric)))
         given = CASES[name] | {word: choose.choice(extremes[whole[word]]) for word in moved}
         try:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genscope.bounds.token_limits import ffn_lower, heads_lower
+from genscope.bounds.token_limits import ffn_lower, heads_lower, oracle_lower
 from tests.chance import assert_at_least, assert_mean
 from tests.seeds import seed
 
@@ -139,3 +139,17 @@ def test_a_dimension_is_asked_for_where_it_matters():
         heads_lower(heads=1, sparsity=2)
     with pytest.raises(ValueError, match="Choose one of"):
         heads_lower(heads=1, sparsity=2, dimension=3, form="explicit")
+
+
+def test_the_posterior_mean_reaches_the_oracle_bound_and_no_less():
+    """Directions on the sphere, tokens that are told: least squares of least norm is the posterior mean."""
+    generator = np.random.default_rng(seed(7))
+    n, sparsity, dim = 7, 2, 6
+    u = generator.normal(size=(20_000, sparsity * dim))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    basis = np.linalg.qr(generator.normal(size=(sparsity * dim, n)))[0]
+    losses = np.sum((u - u @ basis @ basis.T) ** 2, axis=1)  # over fresh tokens
+    bound = oracle_lower(samples=n, sparsity=sparsity, dimension=dim).value
+    assert bound == pytest.approx(5 / 12)
+    assert_mean(losses, bound, planted=bound - 1 / 12 / 4)
+    assert oracle_lower(samples=12, sparsity=sparsity, dimension=dim).value == 0

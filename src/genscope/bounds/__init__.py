@@ -13,6 +13,8 @@ from genscope.bounds.covering import zhang_cover as zhang_cover
 from genscope.bounds.dimensions import fat_cover as fat_cover
 from genscope.bounds.dimensions import pseudo_cover as pseudo_cover
 from genscope.bounds.dimensions import vc_cover as vc_cover
+from genscope.bounds.end_to_end import erm_risk as erm_risk
+from genscope.bounds.end_to_end import rnn_erm_risk as rnn_erm_risk
 from genscope.bounds.flat_minima import domination as domination
 from genscope.bounds.flat_minima import pac_bayes as pac_bayes
 from genscope.bounds.fourier_cover import fourier_cover as fourier_cover
@@ -37,10 +39,13 @@ from genscope.bounds.risk import sample_size as sample_size
 from genscope.bounds.split import split_cubic as split_cubic
 from genscope.bounds.token_limits import ffn_lower as ffn_lower
 from genscope.bounds.token_limits import heads_lower as heads_lower
+from genscope.bounds.token_limits import oracle_lower as oracle_lower
 from genscope.bounds.token_regression import excess_risk as excess_risk
 from genscope.bounds.token_regression import token_radius as token_radius
 from genscope.bounds.token_regression import token_regression_cover as token_regression_cover
 from genscope.bounds.token_regression import token_regression_risk as token_regression_risk
+from genscope.bounds.truncation import rnn_truncation_error as rnn_truncation_error
+from genscope.bounds.truncation import truncation_error as truncation_error
 from genscope.bounds.volume import crossover as crossover
 from genscope.bounds.volume import volumetric as volumetric
 from genscope.bounds.volume import volumetric_head as volumetric_head
@@ -63,11 +68,16 @@ ALL: dict[str, Callable[..., Bound]] = {
     "lower": lower,
     "token-regression-cover": token_regression_cover,
     "token-regression-risk": token_regression_risk,
+    "truncation-error": truncation_error,
+    "erm-risk": erm_risk,
     "excess-risk": excess_risk,
     "heads-lower": heads_lower,
     "ffn-lower": ffn_lower,
+    "oracle-lower": oracle_lower,
     "rnn-cover": rnn_cover,
     "rnn-risk": rnn_risk,
+    "rnn-truncation-error": rnn_truncation_error,
+    "rnn-erm-risk": rnn_erm_risk,
     "rnn-width-lower": rnn_width_lower,
     "rnn-norm-lower": rnn_norm_lower,
     "rnn-min-norm-lower": rnn_min_norm_lower,

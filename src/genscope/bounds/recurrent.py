@@ -62,7 +62,7 @@ def rnn_cover(
     Depth: layers have $\|(W_k,b_k)\|_F\le R$, so with $s_k^2=1+\|x_k\|^2\le1+R^2s_{k-1}^2$ a network moves by at most
     $\sum_kR^{l-k}s_{k-1}\|\Delta(W_k,b_k)\|\le K\|\Delta\Theta\|$, $K^2=\sum_kR^{2(l-k)}s_{k-1}^2$ (Lemma 30).
     """
-    output, transitions = _rnn_sizes(
+    output, transitions = rnn_sizes(
         log(epsilon),
         log(tokens),
         (transition_parameters, output_parameters),
@@ -75,7 +75,7 @@ def rnn_cover(
     return Bound("rnn-cover", terms, explicit=True, source="mousavi2025, Lemma 29")
 
 
-def _rnn_sizes(
+def rnn_sizes(
     accuracy: float,
     tokens: float,
     parameters: tuple[float, float],
@@ -139,7 +139,7 @@ def rnn_risk(
     return truncated_risk(
         "rnn-risk",
         "mousavi2025, Corollary 33, with constants",
-        lambda accuracy: sum(_rnn_sizes(accuracy, log(tokens), parameters, depths, *norms)),
+        lambda accuracy: sum(rnn_sizes(accuracy, log(tokens), parameters, depths, *norms)),
         samples=samples,
         truncation=truncation,
         empirical_risk=empirical_risk,

@@ -1,6 +1,7 @@
 r"""What too few heads and too few samples cannot do: lower bounds on the risk of token regression.
 
-Source: mousavi2025, Propositions 4 and 21 (heads), Theorem 9 (fully connected first layers).
+Source: mousavi2025, Propositions 4 and 21 (heads), Theorem 9 (fully connected first layers), the remark
+that $\Omega(qd)$ samples are the least.
 Departures: a sharper form of Proposition 4, proved below; Proposition 21 for every token dimension, by its own proof.
 Guarantee: proved, with all constants.
 """
@@ -14,6 +15,7 @@ from genscope.refusal import Refusal
 
 Tokens = Annotated[float, count("number of tokens N of a prompt")]
 TokenDimension = Annotated[float, count("dimension d of a token, without its encoding")]
+Sparsity = Annotated[float, count("tokens per label q")]
 
 _HEADS = {"sharp": "Proposition 4, sharpened", "printed": "Proposition 4", "block": "Proposition 21"}
 
@@ -22,7 +24,7 @@ _HEADS = {"sharp": "Proposition 4, sharpened", "printed": "Proposition 4", "bloc
 def heads_lower(
     *,
     heads: Annotated[float, count("number of heads H")],
-    sparsity: Annotated[float, count("tokens per label q")],
+    sparsity: Sparsity,
     dimension: Annotated[float | None, count("dimension d of a token; no matter for the form block")] = None,
     form: Annotated[
         Literal["sharp", "printed", "block"],
@@ -78,6 +80,23 @@ def ffn_lower(*, samples: Samples, tokens: Tokens, dimension: TokenDimension) ->
     missed = 1 - _share(samples, tokens * dimension)
     source = "mousavi2025, Theorem 9"
     return Bound("ffn-lower", {"risk": missed}, explicit=True, source=source, trivial=0.0, lower=True)
+
+
+@checked
+def oracle_lower(*, samples: Samples, sparsity: Sparsity, dimension: TokenDimension) -> Bound:
+    r"""Least risk of any learner, even one that is told which tokens matter (mousavi2025, remark after Theorem 3).
+
+    $1-\frac n{qd}$: the paper's information-theoretic limit $\Omega(qd)$ with its constant.
+
+    Setting: $y=\langle u,X\rangle$ for a direction $u\in\mathbb R^{qd}$ and $q$ distinct tokens
+    $X\sim\mathcal N(0,I_{qd})$; the bound holds for some $u$, and in the mean over $u$ on the sphere. Proof: $n$
+    samples tell $Pu$, the projection to their span. Given that, $u-Pu$ and its negative are equally likely, so a
+    prediction at $X$ errs by at least $\langle u-Pu,X\rangle^2$, in the mean $\mathbb E\|u-Pu\|^2=1-n/(qd)$ over $X$
+    and $u$. So a risk of $\epsilon$ needs $n\ge(1-\epsilon)qd$ samples.
+    """
+    missed = 1 - _share(samples, sparsity * dimension)
+    source = "mousavi2025, remark after Theorem 3 (our proof)"
+    return Bound("oracle-lower", {"risk": missed}, explicit=True, source=source, trivial=0.0, lower=True)
 
 
 def _share(part: float, whole: float) -> float:

@@ -20,7 +20,7 @@ from genscope.bounds._parameters import Choice, Constant, Epsilon, Form, checked
 from genscope.bounds.covering import matrix_size, refuse_options
 from genscope.bounds.packing import ball_size
 from genscope.bounds.risk import Confidence, Samples, dudley, generalization
-from genscope.bounds.token_limits import TokenDimension, Tokens
+from genscope.bounds.token_limits import Sparsity, TokenDimension, Tokens
 
 Heads = Annotated[float, count("number of heads H")]
 Embedding = Annotated[float, count("dimension D of a token with its encoding")]
@@ -31,9 +31,14 @@ QueryKey21 = Annotated[float, norm("bound of ‖W_QK‖₂,₁ of each head")]
 TokenNorm = Annotated[float, norm("bound of all ‖z‖")]
 Truncation = Annotated[float, positive("largest loss counted: min((ŷ − y)², τ)")]
 EmpiricalRisk = Annotated[float, norm("risk on the sample")]
+TokenMoment = Annotated[float, positive("C_x: the r-th moment of ‖x‖ is at most (C_x d r)^(r/2); Gaussian: 1")]
+ReadoutScale = Annotated[float, norm("r_a, where ‖a_g‖ ≤ r_a / √m_g")]
+HiddenScale = Annotated[float, norm("r_w, where ‖(W_g, b_g)‖ ≤ r_w √m_g (Frobenius)")]
+LinkWidth = Annotated[float, count("hidden units m_g of the link")]
+Approximation = Annotated[float, norm("squared error of the two-layer link")]
 
 
-class _Sizes(NamedTuple):
+class Sizes(NamedTuple):
     """Nats of the parts of the cover; norms and accuracy are logarithms."""
 
     heads: float
@@ -45,18 +50,22 @@ class _Sizes(NamedTuple):
     accuracy: float
 
     def readout(self) -> float:
+        """The two-layer network, by volumes."""
         rho = softplus(log(self.heads) + 2 * self.token) / 2
         return ball_size(
             self.width * (self.heads * self.embedding + 2), math.log(4) + self.lipschitz + rho - self.accuracy
         )
 
     def volume(self) -> float:
+        """Scores, by volumes."""
         return ball_size(self.heads * self.embedding**2, self._ratio() - log(self.heads) / 2)
 
     def matrix(self, points: float) -> float:
+        """Scores, by the matrix cover of so many points (a logarithm)."""
         return matrix_size(2 * self._ratio(), log(self.heads * self.embedding) + points)
 
     def maurey(self) -> float:
+        """Scores, as printed: not valid for a supremum over the sample."""
         return exp(2 * self._ratio() + log(log(2 * self.heads * self.embedding**2)))
 
     def _ratio(self) -> float:
@@ -98,7 +107,7 @@ def token_regression_cover(
     at $\epsilon_{QK}=\frac12$ has more than $e^{69}$ elements; the branch says $e^{39.6}$.
     """
     lipschitz = log(readout_norm) + log(hidden_norm)
-    sizes = _Sizes(heads, embedding, width, lipschitz, log(query_key_21), log(token_norm), log(epsilon))
+    sizes = Sizes(heads, embedding, width, lipschitz, log(query_key_21), log(token_norm), log(epsilon))
     if form == "printed":
         refuse_options("token_regression_cover", form, points=points)
         branch = sizes.maurey()
@@ -135,7 +144,7 @@ def token_regression_risk(
     Order (Corollary 19): $\hat R_\tau+c_0\tau\sqrt{(mHD+\min(r_z^6L^2H^2r_{QK}^2,HD^2))/n}$; $\delta$ is in $c_0$.
     """
     lipschitz = log(readout_norm) + log(hidden_norm)
-    sizes = _Sizes(heads, embedding, width, lipschitz, log(query_key_21), log(token_norm), 0.0)
+    sizes = Sizes(heads, embedding, width, lipschitz, log(query_key_21), log(token_norm), 0.0)
     name, source = "token-regression-risk", "mousavi2025, Corollary 19"
     if form == "order":
         norms = 2 * (3 * sizes.token + lipschitz + log(heads) + sizes.query_key)
@@ -184,7 +193,7 @@ def token_radius(
     samples: Samples,
     tokens: Tokens,
     dimension: TokenDimension,
-    moment: Annotated[float, positive("C_x: the r-th moment of ‖x‖ is at most (C_x d r)^(r/2); Gaussian: 1")] = 1.0,
+    moment: TokenMoment = 1.0,
 ) -> float:
     r"""$r_x=\sqrt{3C_xed\log(nN)}$: no token is longer, but with probability at most $(nN)^{-1/2}$ (Lemma 12).
 
@@ -201,12 +210,12 @@ def excess_risk(
     samples: Samples,
     tokens: Tokens,
     dimension: TokenDimension,
-    sparsity: Annotated[float, count("tokens per label q")],
-    width: Annotated[float, count("hidden units m_g of the link")],
-    readout_scale: Annotated[float, norm("r_a, where ‖a_g‖ ≤ r_a / √m_g")] = 1.0,
-    hidden_scale: Annotated[float, norm("r_w, where ‖(W_g, b_g)‖ ≤ r_w √m_g (Frobenius)")] = 1.0,
+    sparsity: Sparsity,
+    width: LinkWidth,
+    readout_scale: ReadoutScale = 1.0,
+    hidden_scale: HiddenScale = 1.0,
     query_key_21: Annotated[float | None, norm("bound of ‖W_QK‖₂,₁ of each head (Theorem 10)")] = None,
-    approximation: Annotated[float, norm("squared error of the two-layer link")] = 0.0,
+    approximation: Approximation = 0.0,
     constant: Constant = None,
 ) -> Bound:
     r"""Order of the risk of the best fit with as many heads as tokens per label (mousavi2025, Theorem 10).

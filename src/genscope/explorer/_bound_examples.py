@@ -19,15 +19,20 @@ _COMMON: Mapping[str, float] = {
     **{"capacity": 1, "range": 1, "rademacher": 0.05, "log_cover": 100, "empirical_error": 0.01},
     **{"support_size": 3, "sparsity": 2, "risk": 0.1, "norm_squared": 100, "trace": 10, "constant": 0.1},
     **{"transition_parameters": 1000, "output_parameters": 1000, "transition_depth": 2, "output_depth": 2},
-    **{"parameter_norm": 10, "state_radius": 1},
+    **{"parameter_norm": 10, "state_radius": 1, "truncation": 10_000, "encoding_dimension": 64},
 }
 _OWN: Mapping[str, Mapping[str, float]] = {
     "volumetric-head": {"query_key_radius": 4},
     "heads": {"heads": 8},
     "heads-lower": {"heads": 1, "sparsity": 4, "dimension": 5},
     "ffn-lower": {"samples": 100},
+    "oracle-lower": {"samples": 100},
     "token-regression-risk": {"samples": 1_000_000_000},
     "rnn-risk": {"samples": 1_000_000_000},
+    "truncation-error": {"heads": 2, "hidden_norm": 1, "dimension": 10},
+    "rnn-truncation-error": {"parameter_norm": 2, "dimension": 10},
+    "erm-risk": {"samples": 1_000_000_000_000, "dimension": 10, "width": 4},
+    "rnn-erm-risk": {"samples": 1_000_000_000_000, "dimension": 10, "width": 4},
     "rnn-width-lower": {"tokens": 10_000},
     "rnn-norm-lower": {"tokens": 10_000},
     "rnn-min-norm-lower": {"tokens": 10_000},
@@ -64,6 +69,8 @@ _MEASURES = {
     "rnn-norm-lower": "norm needed",
     "rnn-min-norm-lower": "samples needed",
     "excess-risk": "risk",
+    "truncation-error": "risk beyond the truncated",
+    "rnn-truncation-error": "risk beyond the truncated",
 }
 
 

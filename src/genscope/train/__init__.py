@@ -1,6 +1,10 @@
 from genscope.train.fit import Fit as Fit
 from genscope.train.fit import compilations as compilations
 from genscope.train.fit import fit as fit
+from genscope.train.learning_rules import Constrained as Constrained
+from genscope.train.learning_rules import MinimumNorm as MinimumNorm
+from genscope.train.learning_rules import Regularised as Regularised
+from genscope.train.learning_rules import Stationary as Stationary
 from genscope.train.loss import IGNORED as IGNORED
 from genscope.train.loss import Loss as Loss
 from genscope.train.loss import correct as correct

@@ -57,7 +57,7 @@ class Optimizer(eqx.Module):
         decay = self.weight_decay
         if decay is not None:
             direction = jax.tree.map(lambda d, p: d + decay.astype(p.dtype) * p, direction, parameters)
-        rate = self.rate if factor is None else jax.tree.map(lambda rate: rate * factor, self.rate)
+        rate = self.rate if factor is None else jax.tree.map(lambda rate: rate * factor.astype(rate.dtype), self.rate)
         moves = jax.tree.map(
             lambda rate, part: jax.tree.map(lambda d: rate.astype(d.dtype) * -d, part), rate, direction
         )
@@ -79,12 +79,14 @@ def adamw(rate: PyTree, *, weight_decay: float, **options: Any) -> Optimizer:
     return Optimizer(_adam(1e-8), rate, weight_decay, **options)  # pyright: ignore[reportArgumentType]  # converted
 
 
-_IDENTITY = optax.identity()
+@functools.cache  # as above
+def _descent(momentum: float) -> optax.GradientTransformation:
+    return optax.trace(momentum) if momentum else optax.identity()
 
 
-def sgd(rate: PyTree, **options: Any) -> Optimizer:
-    """Gradient descent."""
-    return Optimizer(_IDENTITY, rate, **options)
+def sgd(rate: PyTree, *, momentum: float = 0.0, **options: Any) -> Optimizer:
+    """Gradient descent, perhaps with a share of the last step in the next."""
+    return Optimizer(_descent(momentum), rate, **options)
 
 
 def cosine(steps: int) -> Schedule:
