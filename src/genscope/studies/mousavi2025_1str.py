@@ -101,9 +101,15 @@ STUDY = Study(
         Line(
             title="Samples to test error 0.7 on 1STR, protocol of the public code",
             caption=(
-                "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. The "
-                "recurrent network is the GRU of the public code (500 units; gru-128 has 128). Published values beside."
+                "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than "
+                "four, each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the "
+                "published recurrent network is the GRU of the public code, which has 500 units."
             ),
+            answer=(
+                "At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples"
+            ),
+            opening="Retrieving a token: samples against the number of tokens",
+            claims=("B5",),
             source="mousavi2025, Figure 1a",
             labels=LABELS,
             where={"protocol": "code", "run": 0},
@@ -120,8 +126,8 @@ STUDY = Study(
         Line(
             title="Samples to test error 0.7 on 1STR, protocol of the text",
             caption=(
-                "The same under the text's settings: full query-key matrix, scaled encodings, test prompts from the "
-                "law that is trained, weight decay 0.1, and a simple RNN."
+                "The same under the settings of the paper's text: full query-key matrix, scaled encodings, test "
+                "prompts from the training distribution, weight decay 0.1, and a simple RNN."
             ),
             source="mousavi2025, Figure 1a",
             labels=LABELS,
@@ -133,6 +139,7 @@ STUDY = Study(
         ),
         Scatter(
             title="What the draw of the encodings does to the FFN",
+            folded=True,
             caption=(
                 "Samples of the FFN against the gap of its encodings, one point per run; a gap of 0 means that two "
                 "positions cannot be told apart. Runs of one draw lie above each other."

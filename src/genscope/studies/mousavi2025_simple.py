@@ -51,6 +51,7 @@ def _figure(protocol: str, caption: str, published: bool) -> Line:
     return Line(
         title=f"Samples to test error 0.02 on simple-1STR, protocol of the {'public code' if published else 'text'}",
         caption=caption,
+        answer="At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples",
         source="mousavi2025, Figure 1b",
         labels=LABELS,
         where={"protocol": protocol},
@@ -96,12 +97,12 @@ STUDY = Study(
     figures=(
         _figure(
             "code",
-            "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. The published "
-            "recurrent network is the public code's GRU; rnn is the simple RNN of the text's sizes. Published values "
-            "beside.",
+            "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than four, "
+            "each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the published "
+            "recurrent network is the GRU of the public code, which has 500 units.",
             True,
         ),
-        _figure("text", "The same under the text's settings.", False),
+        _figure("text", "The same under the settings of the paper's text.", False),
     ),
     paired=frozenset({"architecture", "protocol"}),
     batch=1,
