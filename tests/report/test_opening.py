@@ -1,5 +1,7 @@
 """The opening picture: the panels that figures declare, in the order of the papers, with names where lines end."""
 
+import itertools
+
 import polars as pl
 import pytest
 
@@ -41,7 +43,7 @@ def test_names_stand_apart_where_lines_end():
     names = {text.get_text(): text.xy[1] for text in axes.texts}
     assert {*names} == {"FFN", "own", "ideal learner", "published"}  # one reference, without its parenthesis
     heights = sorted(names.values())
-    gaps = [(high - low) * axes.bbox.height for low, high in zip(heights, heights[1:], strict=False)]
+    gaps = [(high - low) * axes.bbox.height for low, high in itertools.pairwise(heights)]
     assert min(gaps) == pytest.approx(14.5, abs=1.5) or min(gaps) > 14.5
 
 
