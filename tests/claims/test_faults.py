@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from genscope import claims, lab
+from genscope.claims._planted import PLANTED
 from genscope.lab import Store, select
 from genscope.lab.results.reading import Reading, read
 from tests.claims.faults import FAULTS
@@ -32,6 +33,12 @@ def decide(name, path):
             readings.append(read(store, select(small, "quick")))
     found = CLAIMS[name].verdict(readings, budget="quick", seconds=0.0)
     return found.verdict, {part.statement: part.decision for part in found.parts}
+
+
+def test_verdicts_tell_what_was_planted():
+    assert {
+        name: fault.words for name, fault in FAULTS.items()
+    } == PLANTED  # claims/_planted.py: add the new claim's line
 
 
 def test_every_claim_has_a_fault():

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from genscope import Study, grid
-from genscope.lab import Plan
+from genscope.lab import Plan, Scatter
 from genscope.lab.plans.study import within
 from genscope.lab.statistics.threshold import Search
 
@@ -44,6 +44,7 @@ study = Study(
     points=grid(size=[1, 2], kind=["good", "odd"]),
     seeds=2,
     budgets={"quick": Plan(grid(size=[1], kind=["good"]), seeds=1)},
+    figures=(Scatter("size", "number", "kind", title="Numbers of a toy", caption="One mark for each trial."),),
     check=within(size=(1, 100)),
 )
 broken = study.replace(name="toy-broken", points=grid(size=[1], kind=["broken"]), budgets={})

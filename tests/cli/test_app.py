@@ -51,13 +51,14 @@ def test_options_agree_with_the_library():
 
 
 def test_commands_that_need_no_jax_do_not_load_it(call, directory):
-    call("run", f"{TOYS}:study", "--budget", "quick")
+    call("run", f"{TOYS}:study", "--budget", "quick", "--where", "size=1,2")
     files.save(directory / "model.safetensors", files.bert(files.draw()))
     requests = [
         ["--help"],
         ["run", "--help"],
         ["--version"],
         ["report"],
+        ["figure", "toy", "--out", "figure.svg"],
         ["export", "toy"],
         ["probe", "x0 & x1", "--bits", "4"],
         ["store", "copy", DEFAULT_URL, f"sqlite:///{directory}/copy.db"],

@@ -96,6 +96,40 @@ def test_a_report_is_made_from_the_store(stored, call, call_json, refused, direc
     assert "does not exist" in refused("report", "--store", "sqlite:///absent.db")
 
 
+def test_a_report_of_one_study_leaves_out_the_others(stored, call_json, refused, directory):
+    with Store("sqlite:///genscope.db") as store:
+        other = Study(name="other", title="Another study", source="", trial=dict, points=grid(kind=["a"]), seeds=1)
+        store.put_manifest(other.name, other.revision, manifest(other))
+    assert call_json("report", "--study", "toy")["studies"] == ["toy"]
+    assert "Another study" not in (directory / "report.html").read_text()
+    assert call_json("report")["studies"] == ["other", "toy"]
+    assert "Another study" in (directory / "report.html").read_text()
+    assert "the store holds" in refused("report", "--study", "toys")
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begins):
+    facts = call_json("figure", "toy", "--out", f"figure.{kind}")
+    assert (facts["study"], facts["number"]) == ("toy", 1)
+    assert facts["heading"]
+    assert (directory / f"figure.{kind}").read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing", "--out", "figure.svg"], "the store holds toy. Choose among these"),
+        (["toy", "--out", "figure.gif"], "written as svg, png, pdf"),
+        (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: toy has 1 "),
+        (["toy", "--out", "no/where.svg"], "there is no directory no"),
+        (["--out", "figure.svg"], "the opening picture needs trials"),
+        (["toy", "--out", "figure.svg", "--store", "sqlite:///absent.db"], "does not exist"),
+    ],
+)
+def test_figures_that_make_no_sense(stored, refused, arguments, said):
+    assert said in refused("figure", *arguments)
+
+
 def test_store_copy_adds_what_is_new(stored, call, call_json, refused):
     target = "sqlite:///copy.db"
     facts = call_json("store", "copy", "sqlite:///genscope.db", target)

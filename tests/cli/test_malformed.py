@@ -104,6 +104,7 @@ def test_addresses_of_stores(url):
 def test_reports_and_exports(url, file):
     survives("export", f"--store={url}", f"--out={file}", "--", "toy")
     survives("report", f"--store={url}", f"--out={file}")
+    survives("figure", f"--store={url}", f"--out={file}", "--", "toy")
 
 
 @settings(many, max_examples=EXAMPLES // 2)

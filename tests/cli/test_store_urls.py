@@ -12,6 +12,7 @@ COMMANDS = {
     "dry run": ["run", f"{TOYS}:study", "--dry-run", "--store"],
     "reproduce": ["reproduce", "--store"],
     "report": ["report", "--store"],
+    "figure": ["figure", "toy", "--out", "figure.svg", "--store"],
     "export": ["export", "toy", "--store"],
     "copy from": ["store", "copy"],
     "copy to": ["store", "copy", "sqlite:///genscope.db"],

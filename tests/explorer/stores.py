@@ -67,7 +67,13 @@ def verdict(claim, word):
         **{"id": claim, "statement": f"Statement of {claim}", "source": "edelman2022, Figure 2", "verdict": word},
         "studies": ["plain"] if claim == "A2" else ["elsewhere"],
         "remark": {"text": f"Remark on {claim}.", "paper": "edelman2022", "row": 6} if claim == "A2" else None,
-        **{"rule": "Fixed before.", "parts": [part], "departures": ["One departure."], "budget": "quick"},
+        **{
+            "rule": "Fixed before.",
+            "parts": [part],
+            "departures": ["One departure."],
+            "budget": "quick",
+            "planted": "a fault",
+        },
     }
 
 

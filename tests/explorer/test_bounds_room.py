@@ -74,6 +74,7 @@ def test_the_place_where_a_bound_stops_being_vacuous_is_exact():
     line = curve(text, "samples", "100:1e7")
     (place,) = line["crossings"]
     assert f"stops being vacuous at samples {place:.0f}" in line["said"]
+    assert line["vacuous"] == [(100.0, place)]
     at = [bounds.margin(log_cover=100, empirical_error=0.01, samples=place - step).vacuous for step in (0, 1)]
     assert at == [False, True]
 
@@ -82,6 +83,7 @@ def test_a_number_that_is_not_whole_is_found_to_six_digits():
     line = curve("rademacher capacity=1 range=1 samples=10000", "capacity", "0.01:1000")
     (place,) = line["crossings"]
     assert "becomes vacuous" in line["said"]
+    assert line["vacuous"] == [(place, line["places"][-1])]
     below, above = (bounds.rademacher(capacity=place * f, range=1, samples=10000).vacuous for f in (1 - 1e-6, 1))
     assert (below, above) == (False, True)
 

@@ -39,12 +39,20 @@ def test_both_bases_add_up_to_the_function():
 
 @pytest.mark.parametrize(("name", "expression"), [(name, expression) for name, expression, _ in GALLERY])
 def test_the_gallery_agrees_with_the_library(name, expression):
-    found, function = analyse({"expression": expression}), from_expression(expression)
+    found, function = analyse({"expression": expression, "values": "bits"}), from_expression(expression)
     assert found["degree"] == function.degree
     assert found["sparsity"] == function.sparsity
     assert found["support"] == list(function.relevant)
     assert len(found["components"]) == min(function.sparsity, SHOWN_COMPONENTS)
     assert sum(found["levels"]) == pytest.approx(found["ones"] / found["inputs"])  # Parseval for values 0 and 1
+
+
+def test_influences_are_those_of_textbooks_unless_asked_otherwise():
+    """The majority of five: every variable decides with probability C(4, 2) / 16."""
+    found = analyse({"expression": "maj(x0, x1, x2, x3, x4)"})
+    assert found["total_influence"] == pytest.approx(5 * 6 / 16)
+    asked = analyse({"expression": "maj(x0, x1, x2, x3, x4)", "values": "bits"})
+    assert asked["total_influence"] == pytest.approx(5 * 6 / 16 / 4)
 
 
 @pytest.mark.parametrize(("expression", "ones"), [("1", 1), ("0", 0), ("x3 ^ x3", 0)])
@@ -59,7 +67,7 @@ def test_variables_that_do_not_matter_are_listed_but_not_relevant():
     found = analyse({"expression": "x7 ^ x2 & ~x2"})
     assert found["variables"] == [2, 7]
     assert found["support"] == [7]
-    assert found["influences"] == [0, 0.25]
+    assert found["influences"] == [0, 1]
 
 
 def test_a_long_table_is_not_sent():

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from genscope.lab.plans.figure import Crossing, Curves, Heatmap, Line, Mean, Median, Panel, Scatter, Smallest, Success
 from genscope.lab.results import reading
@@ -32,6 +33,29 @@ def test_mean_has_students_interval():
     assert (mark.y, mark.trials, mark.state, mark.missing) == (2.5, 4, "measured", 0)
     assert mark.low == pytest.approx(2.5 - half, abs=1e-6)
     assert mark.high == pytest.approx(2.5 + half, abs=1e-6)
+
+
+def test_on_a_logarithmic_axis_the_mean_is_geometric():
+    """Student's interval of the logarithms, which never reaches 0."""
+    draws = [1.0, 10.0, 100.0, 1000.0]
+    frame = pl.DataFrame({"x": [1] * 4, "value": draws})
+    (found,) = lines(Line("x", Mean("value"), log_y=True, **SAID), Reading(frame, (), 0))[0].marks
+    logs = np.log(draws)
+    reach = stats.t.ppf(0.975, 3) * logs.std(ddof=1) / 2
+    assert (found.y, found.low, found.high) == pytest.approx(
+        np.exp([logs.mean(), logs.mean() - reach, logs.mean() + reach])
+    )
+    assert found.low > 0
+    with_zero = pl.DataFrame({"x": [1] * 4, "value": [0.0, *draws[1:]]})
+    (plain,) = lines(Line("x", Mean("value"), log_y=True, **SAID), Reading(with_zero, (), 0))[0].marks
+    assert plain.y == pytest.approx(277.5)  # no logarithm: the plain mean
+
+
+def test_fewer_than_four_draws_have_no_interval_and_are_handed_over():
+    few, enough = (line(Mean("value"), [1.0, 2.0, 4.0, 8.0][:n]) for n in (3, 4))
+    assert (few.low, few.high, few.draws) == (None, None, (1.0, 2.0, 4.0))
+    assert enough.low is not None
+    assert line(Mean("value"), [True, False]).draws == ()  # a share has Wilson's interval however few there are
 
 
 def test_mean_of_truth_values_has_wilsons_interval():

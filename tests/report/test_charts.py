@@ -7,13 +7,28 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.patches import Rectangle
 
-from genscope.lab.plans.figure import Curves, Heatmap, Level, Line, Mean, Panel, Published, Reference, Scatter
+from genscope.lab.plans.figure import (
+    Blocks,
+    Curves,
+    Group,
+    Heatmap,
+    Level,
+    Line,
+    Mean,
+    Panel,
+    Published,
+    Reference,
+    Scatter,
+)
 from genscope.lab.results.reading import Reading
 from genscope.lab.results.reduction import Mark, Series
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap
+from genscope.report.looks import looks
+from genscope.report.marks import places
 from genscope.report.sections import section
 
 SAID = {"title": "A title", "caption": "What one sees."}
@@ -28,7 +43,7 @@ MARKS = (
 
 def line(marks=MARKS, name="figure", label="A label", **settings) -> str:
     figure = Line("length", Mean("gap"), **settings, **SAID)
-    return charts.line(figure, [Series("first", tuple(marks))], name, label)
+    return svg.inline(charts.line(figure, [Series("first", tuple(marks))]), name, label)
 
 
 def test_a_drawing_is_well_formed_and_repeatable():
@@ -84,7 +99,7 @@ def test_no_mark_is_left_out():
 @pytest.mark.parametrize("word", ["a $ b", "<b>&amp;", "x\x00y", "日本", "$\\frac{1}{2}$", "–½≤"])
 def test_any_words_may_be_labels(word):
     figure = Line("length", Mean("gap"), labels={"length": word}, **SAID)
-    drawn = charts.line(figure, [Series(word, MARKS)], "figure", word)
+    drawn = svg.inline(charts.line(figure, [Series(word, MARKS)]), "figure", word)
     shown = [element.text for element in ET.fromstring(drawn).iter("text")]
     assert word.replace("\x00", "\ufffd") in shown
     assert ET.fromstring(drawn).get("aria-label") == word.replace("\x00", "\ufffd")
@@ -117,7 +132,9 @@ def test_published_values_have_the_colour_of_their_series():
 def test_two_measures_of_one_thing_are_held_against_equality():
     marks = (Mark(1.5, 2.5, None, None, 1), Mark(3.5, 2.75, None, None, 1))
     plain, held = (
-        charts.scatter(Scatter("one", "other", diagonal=diagonal, **SAID), [Series("", marks)], "figure", "label")
+        svg.inline(
+            charts.scatter(Scatter("one", "other", diagonal=diagonal, **SAID), [Series("", marks)]), "figure", "label"
+        )
         for diagonal in (False, True)
     )
     assert ">equal</text>" in held
@@ -137,7 +154,7 @@ def test_scatter_keeps_what_is_no_number():
         Mark(2, None, None, None, 1, "none", 1),
         Mark(None, None, None, None, 1, "none", 1),
     )
-    drawn = charts.scatter(figure, [Series("", marks)], "figure", "label")
+    drawn = svg.inline(charts.scatter(figure, [Series("", marks)]), "figure", "label")
     assert "no number (see below)" in drawn
 
 
@@ -147,7 +164,7 @@ def test_a_curve_that_stops_being_a_number_gets_a_cross():
 
     def draw(*values) -> int:
         bundle = Bundle(None, "", tuple((steps, value) for value in values), (steps, good), 0, 0)
-        drawn = charts.curves(Curves("step", ["loss"], "loss", **SAID), [bundle], "figure", "label")
+        drawn = svg.inline(charts.curves(Curves("step", ["loss"], "loss", **SAID), [bundle]), "figure", "label")
         return len(ET.fromstring(drawn).findall(".//use"))
 
     assert draw(good, bad) == draw(good, good) + 1
@@ -168,7 +185,7 @@ def test_without_a_median_nothing_is_drawn_between_two_runs():
     figure = Curves("step", ["loss"], "loss", by="rate", **SAID)
 
     def drawn(name: str, median) -> str:
-        return charts.curves(figure, [Bundle(None, name, runs, median, 0, 0)], "figure", "label")
+        return svg.inline(charts.curves(figure, [Bundle(None, name, runs, median, 0, 0)]), "figure", "label")
 
     middle = (steps, np.array([1.0, 0.5, 0.0]))
     assert len({round(y) for y in heights(drawn("", None))}) == 2
@@ -201,11 +218,13 @@ def test_what_is_vacuous_is_small_on_a_dotted_line_and_in_the_legend():
 def test_a_bar_that_leaves_a_logarithmic_axis_gets_an_arrowhead(mark, leaves):
     figure = Scatter("length", "gap", log_y=True, **SAID)
     others = (Mark(10, 2.0, 1.0, 4.0, 5), Mark(40, 3.0, 2.0, 5.0, 5))
-    drawn = charts.scatter(figure, [Series("first", (*others, mark))], "figure", "label")
+    drawn = svg.inline(charts.scatter(figure, [Series("first", (*others, mark))]), "figure", "label")
     assert (">0 or less</text>" in drawn) == leaves
     heads = [path for path in ET.fromstring(drawn).iter("path") if "fill: var(--series-1" in path.get("style", "")]
     assert len(heads) == (leaves and mark.y > 0)
-    linear = charts.scatter(replace(figure, log_y=False), [Series("first", (*others, mark))], "figure", "label")
+    linear = svg.inline(
+        charts.scatter(replace(figure, log_y=False), [Series("first", (*others, mark))]), "figure", "label"
+    )
     assert ">0 or less</text>" not in linear
     found = section(figure, Reading(pl.DataFrame({"length": [1, 2], "gap": [mark.y, 3.0]}), (), 0), "figure").notes
     assert any("reach 0 or less" in note for note in found) == (mark.y <= 0)
@@ -217,7 +236,9 @@ def test_a_mark_below_a_logarithmic_axis_is_drawn_at_its_edge():
     def signs(*values: float) -> int:
         marks = tuple(Mark(10 * (number + 1), y, None, None, 1) for number, y in enumerate(values))
         figure = Scatter("length", "gap", log_y=True, **SAID)
-        return len(ET.fromstring(charts.scatter(figure, [Series("", marks)], "figure", "label")).findall(".//use"))
+        return len(
+            ET.fromstring(svg.inline(charts.scatter(figure, [Series("", marks)]), "figure", "label")).findall(".//use")
+        )
 
     assert signs(2.0, 3.0, -1.0) == signs(2.0, 3.0) + 3  # the mark, its tick, and the legend's sign
     assert signs(-1.0)
@@ -241,7 +262,7 @@ def test_a_heat_map_covers_every_cell_that_is_not_zero():
     """The area of each shade, by the shoelace formula, is the number of its cells."""
     figure = Heatmap([Panel("best", "best head")], "example", "position", **SAID)
     matrix = np.array([[1.0, 1.0, 0.0, -1.0], [0.5, 1.0, np.nan, 1.0]])
-    root = ET.fromstring(heatmap(figure, [matrix], [1], "figure", "label"))
+    root = ET.fromstring(svg.inline(heatmap(figure, [matrix], [1]), "figure", "label"))
     areas: dict[tuple[str, str], float] = {}
     for path in root.iter("path"):
         found = re.search(r"fill: var\(--series-(\d)[^;]*(?:; opacity: ([0-9.]+))?", path.get("style", ""))
@@ -264,12 +285,94 @@ def test_a_heat_map_covers_every_cell_that_is_not_zero():
 def test_an_empty_map_and_a_map_of_nothing_but_holes():
     figure = Heatmap([Panel("best", "best head")], "example", "position", **SAID)
     for matrix in (np.zeros((2, 2)), np.full((2, 2), np.nan)):
-        assert ET.fromstring(heatmap(figure, [matrix], [], "figure", "label")).tag == "svg"
+        assert ET.fromstring(svg.inline(heatmap(figure, [matrix], []), "figure", "label")).tag == "svg"
 
 
 def test_every_series_has_its_own_colour_and_shape():
     assert len(set(svg.SERIES)) == len(svg.SERIES)
     figure = Line("length", Mean("gap"), **SAID)
     many = [Series(str(number), MARKS[:1]) for number in range(9)]
-    drawn = charts.line(figure, many, "figure", "label")
+    drawn = svg.inline(charts.line(figure, many), "figure", "label")
     assert all(f"--series-{number}" in drawn for number in range(1, 7))
+
+
+def test_a_thing_looks_the_same_whatever_else_is_there():
+    alone, beside = looks("architecture", ["ffn"]), looks("architecture", ["gru", "transformer", "ffn"])
+    assert alone["ffn"] == beside["ffn"]
+    assert looks("architecture", ["gru-128", "gru"])["gru-128"].colour == beside["gru"].colour
+    for axis, names in (("architecture", ["gru", "gru-128", "own", "ffn"]), (None, list("abcdefghijkl"))):
+        found = looks(axis, names)
+        assert len({*found.values()}) == len(names)
+
+
+def test_a_published_series_has_its_colour_though_nothing_was_measured():
+    marks = (Mark(2, 5.0, 4.0, 6.0, 5), Mark(4, 6.0, 5.0, 7.0, 5))
+    figure = Line("N", Mean("gap"), "architecture", published=[Published(2, 6, "published gru", "gru")], **SAID)
+    drawn = svg.inline(charts.line(figure, [Series("transformer", marks)]), "figure", "label")
+    assert "var(--series-3" in drawn  # the GRU's
+    assert ">published GRU (500 units)</text>" in drawn
+
+
+def test_few_draws_are_drawn_one_by_one():
+    def signs(draws: tuple[float, ...], low: float | None = None) -> int:
+        marks = [Mark(10, 5.0, low, low and 9.0, len(draws), draws=draws), Mark(20, 5.0, 4.0, 6.0, 9)]
+        return len(ET.fromstring(line(marks)).findall(".//use"))
+
+    assert signs((4.0, 5.0, 6.0)) == signs((5.0,)) + 2
+    assert signs((1.0, 2.0, 3.0, 4.0, 5.0), 1.0) == signs(
+        (1.0, 2.0, 3.0, 4.0, 5.0, 6.0), 1.0
+    )  # an interval stands for them
+
+
+def test_numbers_stand_where_they_are():
+    """No sideways shift on a numeric axis, however many series meet there."""
+    series = [Series(name, (Mark(8, 1.0, None, None, 5), Mark(16, 2.0, None, None, 5))) for name in "abc"]
+    assert places(series) == [[8.0, 16.0]] * 3
+    words = [Series(name, (Mark("rnn", 1.0, None, None, 5),)) for name in "ab"]
+    assert len({place for (place,) in places(words)}) == 2
+
+
+def test_references_end_where_the_data_do():
+    far = Reference("bound", [1, 10_000], [1, 5])
+    drawn = charts.line(Line("length", Mean("gap"), references=[far], **SAID), [Series("", MARKS[:3])])
+    (axes,) = drawn.axes
+    assert axes.get_xlim()[1] < 60
+    (curve,) = [found for found in axes.lines if found.get_label() == "bound"]
+    assert np.asarray(curve.get_xdata())[-1] == 40
+
+
+def test_an_axis_with_one_value_is_a_sentence():
+    frame = pl.DataFrame({"length": [8, 8], "gap": [1.5, 2.5]})
+    figure = Line("length", Mean("gap"), labels={"length": "tokens N"}, **SAID)
+    found = section(figure, Reading(frame, (), 0), "figure")
+    assert found.svg is None
+    assert "1.5, 2.5 (tokens N = 8)." in found.notes
+    published = replace(figure, published=[Published(16, 2, "a paper")])
+    assert section(published, Reading(frame, (), 0), "figure").svg is not None
+
+
+def test_panels_of_a_group_stand_beside_each_other():
+    frame = pl.DataFrame({"length": [8, 16], "gap": [1.5, 2.5], "error": [1.0, 3.0]})
+    panels = [
+        Line("length", Mean(value), title=f"The {value} & more", answer="{last} at last") for value in ("gap", "error")
+    ]
+    found = section(Group(panels=panels, **SAID), Reading(frame, (), 0), "figure")
+    assert found.heading == "2.5 at last"
+    assert found.svg.count("<svg") == 2
+    assert "The gap &amp; more" in found.svg
+    missing = [panels[0], replace(panels[1], y=Mean("absent"), where={"length": 99})]
+    assert (
+        section(Group(panels=missing, **SAID), Reading(frame, (), 0), "figure").svg.count("<svg") == 2
+    )  # wide and narrow
+
+
+def test_blocks_of_a_matrix_are_named_and_framed():
+    blocks = Blocks(("token", "own", "asked"), (2, None, None), outlined=(2, 1), label="its block")
+    assert blocks.edges(10) == [0, 2, 6, 10]
+    figure = Heatmap([Panel("m", "matrix")], "query", "key", blocks=blocks, **SAID)
+    drawing = heatmap(figure, [np.eye(10)], [])
+    (frame,) = [patch for patch in drawing.axes[0].patches if isinstance(patch, Rectangle)]
+    assert (frame.get_x(), frame.get_y(), frame.get_width(), frame.get_height()) == (1.5, 5.5, 4, 4)
+    assert drawing.axes[0].get_aspect() == 1
+    with pytest.raises(ValueError, match="2 names and 1 sizes"):
+        Blocks(("a", "b"), (1,))

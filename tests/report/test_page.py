@@ -93,10 +93,12 @@ def test_the_summary_says_at_which_budget_and_what_keeps_a_claim_from_holding(te
 
 def test_every_figure_is_drawn_with_its_command(text, outline):
     drawings = [attributes for attributes in outline.all("svg") if attributes.get("role") == "img"]
-    assert len(drawings) == 6
-    assert all(attributes["aria-label"] for attributes in drawings)
+    named = [attributes for attributes in drawings if attributes["aria-label"]]
+    assert len(named) == 2 * len(outline.all("figure")) == 10  # one for wide pages, one for narrow ones
+    assert [text.count(f'class="{word}"') for word in ("roomy", "tight")] == [5, 5]
+    assert outline.text.count("(sample size = 50).") == 1  # an axis with one value is a sentence
     assert "genscope run edelman2022-curves --budget standard --store sqlite:///again.db" in text
-    assert "The trials of this figure (budget standard):" in text
+    assert "The same trials in a store of their own (budget standard):" in text
     assert "edelman2022-and</code>, revision 1 · all stored trials</p>" in text  # nobody knows what was asked for
     assert "genscope run edelman2022-and --budget standard --store" not in text
 
@@ -206,8 +208,8 @@ def test_a_study_without_trials_says_so(tmp_path):
         new.put_manifest(stores.AND.name, 1, stores.manifest(stores.AND))
         text = page.render(new)
     assert "none finished yet" in text
-    assert text.count("No finished trial has what this figure shows.") == 2
-    assert "<figure" not in text  # a line for each will do
+    assert "No finished trial has what these figures show: Samples against context length; Success." in text
+    assert "<figure" not in text  # a line for all will do
 
 
 def test_a_store_in_which_every_trial_failed(tmp_path):

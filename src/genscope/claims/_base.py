@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from genscope.claims._planted import PLANTED
 from genscope.claims._remarks import REMARKS
 from genscope.lab import Reading, Study, Verdict
 from genscope.lab.plans.sources import function_sources
@@ -68,6 +69,7 @@ class Claim:
             departures=tuple(self.departures.get(budget, ())),
             studies=tuple(names := [study.name for study in self.studies[budget]]),
             remark=REMARKS.get(self.id),
+            planted=PLANTED.get(self.id, ""),
             cautions=tuple(
                 f"{name}: {remark}"
                 for name, reading in zip(names, readings, strict=False)

@@ -26,6 +26,7 @@ from genscope.cli import (
     construct,
     dominate,
     export,
+    figure,
     learn,
     probe,
     report,
@@ -52,6 +53,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "probe": probe.probe,
     "sharpness": sharpness.sharpness,
     "report": report.report,
+    "figure": figure.figure,
     "export": export.export,
     "serve": serve.serve,
 }

@@ -19,6 +19,10 @@ def report(
     budget: Annotated[
         Budget | None, typer.Option("--budget", help="Show the results of this budget where there are some.")
     ] = None,
+    study: Annotated[
+        list[str] | None,
+        typer.Option("--study", metavar="STUDY", help="Show this study and its claims alone; may be given repeatedly."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the stored results as one page: claims, figures, tables.
@@ -31,9 +35,10 @@ def report(
     from genscope.report.page import write_report
 
     with Store(store, read_only=True) as opened:
-        path = write_report(opened, out, budget=budget and budget.value)
-        studies = sorted(opened.manifests())
-        claims = [row["claim"] for row in opened.verdicts()]
+        path = write_report(opened, out, budget=budget and budget.value, only=study or ())
+        studies = sorted(study or opened.manifests())
+        verdicts = opened.verdicts()
+        claims = [row["claim"] for row in verdicts if not study or {*row["verdict"].get("studies", ())} & {*study}]
     if as_json:
         print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})
     else:

@@ -93,6 +93,7 @@ def curve(asked: Asked, axis: str, low: float, high: float) -> dict[str, Any]:
         "terms": {name: [bound.terms.get(name) for _, bound in found] for name in names},
         "trivial": [bound.trivial for _, bound in found],
         "crossings": crossings,
+        "vacuous": _regions(found, crossings),
         "said": _said(axis, found, crossings),
     }
 
@@ -103,6 +104,14 @@ def _crossings(at: Callable[[float], Bound], about: Number, found: list[tuple[fl
         return []
     changed = [(left, right) for (left, a), (right, b) in itertools.pairwise(found) if a.vacuous != b.vacuous]
     return [_bisect(at, about, left, right) for left, right in changed[:4]]
+
+
+def _regions(found: list[tuple[float, Bound]], crossings: list[float]) -> list[tuple[float, float]]:
+    """The stretches of the axis on which the bound is vacuous."""
+    (first, start), (last, _) = found[0], found[-1]
+    edges = [first, *crossings, last]
+    stretches = itertools.pairwise(edges)
+    return [stretch for number, stretch in enumerate(stretches) if bool(start.vacuous) == (number % 2 == 0)]
 
 
 def _bisect(at: Callable[[float], Bound], about: Number, left: float, right: float) -> float:

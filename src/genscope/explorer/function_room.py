@@ -48,9 +48,9 @@ def room(store: str) -> Room:
 
 
 def analyse(ask: Ask) -> dict[str, Any]:
-    """What there is to say of the expression in `expression`, with `values` "bits" or "signs"."""
+    """What there is to say of the expression in `expression`, with `values` "signs" (the default) or "bits"."""
     text = asking.text(ask, "expression", longest=LONGEST)
-    values = asking.choice(ask, "values", ("bits", "signs"), default="bits")
+    values = asking.choice(ask, "values", ("signs", "bits"), default="signs")
     expression = parse(text)
     variables = _few(expression)
     bits = expression.truth_table(variables)

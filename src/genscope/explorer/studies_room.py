@@ -44,6 +44,7 @@ def room(store: str) -> Room:
             "trials": bind(trials, store),
             "trial": bind(trial, store),
             "claims": lambda ask: claims(store),
+            "claim": bind(claim, store),
         },
         downloads={"trials": bind(download, store)},
         page=lambda: {"size": PAGE},
@@ -198,28 +199,56 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
 
 
 def claims(url: str) -> dict[str, Any]:
-    """The newest verdict on each claim, with its numbers, its rule, the studies that decided and the erratum."""
-    from genscope.papers import PAPERS
-    from genscope.report import verdicts, words
+    """The newest verdict on each claim in a line."""
+    from genscope.report import verdicts
 
     with _reading(url) as store:
         listed = verdicts.verdicts(store.verdicts())
-        held = store.manifests()
-    errata = {anchor: text for paper in PAPERS for anchor, text in verdicts.errata(paper)}
+    kept = ("id", "statement", "verdict", "budget", "source", "reasons")
     return {
         "tally": verdicts.tally(listed),
-        "claims": [
-            verdict.as_dict()
-            | {
-                "studies": [name for name in verdict.studies if name in held],
-                "parts": [vars(part) | {"numbers": verdicts.numbers(part.numbers)} for part in verdict.parts],
-                "remark": "" if verdict.remark is None else verdict.remark.text,
-                "time": "" if verdict.seconds is None else words.duration(verdict.seconds),
-                "erratum": errata.get(verdicts.erratum(verdict)),
-            }
-            for verdict in listed
-        ],
+        "claims": [{name: getattr(each, name) for name in kept} for each in listed],
     }
+
+
+def claim(url: str, ask: Ask) -> dict[str, Any]:
+    """One claim: its rule, the numbers that decided, its figures, its studies, the planted fault and the erratum."""
+    from genscope.papers import PAPERS
+    from genscope.report import verdicts, words
+
+    wanted = asking.text(ask, "id", longest=_NAME)
+    with _reading(url) as store:
+        listed = verdicts.verdicts(store.verdicts())
+        manifests, counts = store.manifests(), store.counts()
+    found = [each for each in listed if each.id == wanted]
+    if not found:
+        known = ", ".join(each.id for each in listed) or "none yet"
+        raise Refusal(f"got the claim {wanted[:40]!r}: the store has verdicts on {known}. Choose one of these.")
+    verdict = found[-1]
+    errata = {anchor: text for paper in PAPERS for anchor, text in verdicts.errata(paper)}
+    held = [name for name in verdict.studies if name in manifests]
+    return verdict.as_dict() | {
+        "studies": [{"name": name, "title": manifests[name]["title"], **counts[name]} for name in held],
+        "figures": _evidence(url, verdict.id, [name for name in held if sum(counts[name].values()) <= DRAWN], counts),
+        "parts": [vars(part) | {"numbers": verdicts.numbers(part.numbers)} for part in verdict.parts],
+        "remark": "" if verdict.remark is None else verdict.remark.text,
+        "time": "" if verdict.seconds is None else words.duration(verdict.seconds),
+        "erratum": errata.get(verdicts.erratum(verdict)),
+        "command": f"genscope reproduce --only {verdict.id} --budget {verdict.budget}",
+    }
+
+
+def _evidence(url: str, claim: str, studies: list[str], counts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The figures that name the claim; where none does, the first of each study."""
+    drawn = []
+    for name in studies:
+        with _reading(url) as store:
+            known = tuple(each.id for each in store.selections(name))
+        question_queue.check()
+        shown = _shown(url, name, "", known, counts[name]["ok"], counts[name]["failed"])
+        drawn.append([each for each in shown["figures"] if each["svg"] is not None])
+    named = [each for figures in drawn for each in figures if claim in each["claims"]]
+    return named or [figures[0] for figures in drawn if figures]
 
 
 def download(url: str, ask: Ask) -> Download:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from genscope.lab.execution.preview import Preview, preview
 from genscope.lab.plans.figure import (
+    Blocks,
     Crossing,
     Curves,
     Figure,
+    Group,
     Heatmap,
     Level,
     Line,
@@ -51,8 +53,8 @@ __all__ += [
     "select",
 ]
 __all__ += ["Health", "Reading", "Record", "Store", "Threshold", "Verdict", "check_store", "read"]
-__all__ += ["Crossing", "Curves", "Figure", "Heatmap", "Line", "Mean", "Median", "Plateau", "Scatter"]
-__all__ += ["Level", "Panel", "Published", "Reference", "Smallest", "Success"]
+__all__ += ["Blocks", "Crossing", "Curves", "Figure", "Group", "Heatmap", "Line", "Mean", "Median", "Plateau"]
+__all__ += ["Level", "Panel", "Published", "Reference", "Scatter", "Smallest", "Success"]
 
 _LATER = {
     "Cluster": "cluster",

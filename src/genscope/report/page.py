@@ -5,17 +5,21 @@ Guarantee: exact; the page shows what the store holds, the same store gives the 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from genscope.files import check_place, draft
-from genscope.lab import Store, Verdict
-from genscope.lab.results.reading import largest
+from genscope.lab import Reading, Selection, Store, Verdict
 from genscope.papers import PAPERS, Paper
+from genscope.refusal import Refusal
 from genscope.report import verdicts, words
 from genscope.report.environment import environment
-from genscope.report.study import ShownStudy, show
+from genscope.report.file import chosen, declared
+from genscope.report.opening import KEY, openings
+from genscope.report.study import ShownFigure, ShownStudy, show
 
 _TEMPLATES = environment("genscope.report")
 
@@ -32,29 +36,43 @@ class PaperGroup:
     errata: Sequence[tuple[str, str]] = ()
 
 
-def write_report(store: Store, out: str | os.PathLike[str], *, budget: str | None = None) -> Path:
+def write_report(
+    store: Store, out: str | os.PathLike[str], *, budget: str | None = None, only: Sequence[str] = ()
+) -> Path:
     """Write the report of a store to a file; the file is replaced at once when the page is complete.
 
-    Of the selections of a study, the largest complete one is shown, of those at `budget` if there are any.
+    Of the selections of a study, the largest complete one is shown, of those at `budget` if there are any; of the
+    studies those in `only`, if it names some, with the claims that rest on them.
     """
     path = Path(out)
     check_place(path, "the report", "report.html")
-    text = render(store, budget=budget)
+    text = render(store, budget=budget, only=only)
     with draft(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(store: Store, *, budget: str | None = None) -> str:
+def render(store: Store, *, budget: str | None = None, only: Sequence[str] = ()) -> str:
     """The report of a store as HTML."""
-    studies = [
-        _study(store, manifest, budget, f"study-{number}")
-        for number, (_, manifest) in enumerate(_in_order(store.manifests()), start=1)
+    manifests = {name: facts for name, facts in store.manifests().items() if name in only or not only}
+    if missing := [name for name in only if name not in manifests]:
+        held = ", ".join(store.manifests()) or "none yet"
+        raise Refusal(f"the report was asked for {', '.join(missing)}: the store holds {held}. Choose among these.")
+    claims = [each for each in verdicts.verdicts(store.verdicts()) if not only or {*each.studies} & {*only}]
+    read = [
+        _Read(f"study-{number}", manifest, *chosen(store, manifest["name"], budget))
+        for number, (_, manifest) in enumerate(_in_order(manifests), start=1)
     ]
-    claims = verdicts.verdicts(store.verdicts())
+    studies = [
+        show(each.manifest, each.selection, each.reading, others=each.others, anchor=each.anchor) for each in read
+    ]
     papers = _papers(studies, claims)
     return _TEMPLATES.get_template("report.html.jinja").render(
+        openings=openings((each.anchor, declared(each.manifest), each.reading) for each in read),
+        key=KEY,
+        markup=Markup,
         claims=claims,
+        pictures={claim.id: _picture(claim, studies) for claim in claims},
         tally=verdicts.tally(claims),
         budgets=sorted({claim.budget for claim in claims}),
         papers=papers,
@@ -66,11 +84,27 @@ def render(store: Store, *, budget: str | None = None) -> str:
     )
 
 
-def _study(store: Store, manifest: Mapping[str, Any], budget: str | None, anchor: str) -> ShownStudy:
-    selections = store.selections(manifest["name"])
-    selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
-    others = [each for each in selections if each.id != selection.id]
-    return show(manifest, selection, reading, others=others, anchor=anchor)
+@dataclass(frozen=True)
+class _Read:
+    """A study with the selection that is shown, its reading, and the other selections."""
+
+    anchor: str
+    manifest: Mapping[str, Any]
+    selection: Selection
+    reading: Reading
+    others: Sequence[Selection]
+
+
+def _picture(claim: Verdict, studies: Sequence[ShownStudy]) -> ShownFigure | None:
+    """The figure that stands for a claim: one that names it, otherwise the first of its studies."""
+    figures = [figure for study in studies if study.name in claim.studies for figure in study.figures]
+    drawn = [figure for figure in figures if figure.thumbnail is not None]
+    named = [figure for figure in drawn if claim.id in figure.claims]
+    chosen = next(iter([*named, *(figure for figure in drawn if not figure.claims), *drawn]), None)
+    if chosen is None or chosen.thumbnail is None:
+        return None
+    own = chosen.thumbnail.replace(f"{chosen.anchor}t-", f"{claim.id}-{chosen.anchor}t-")  # ids are unique in a page
+    return replace(chosen, thumbnail=own)
 
 
 def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:

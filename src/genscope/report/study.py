@@ -15,6 +15,7 @@ from genscope.lab.results.raised import own_line
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
 from genscope.report.sections import WordTable, section
+from genscope.report.thumbnail import thumbnail
 
 _AGAIN = "sqlite:///again.db"
 _SHOWN = 12  # distinct values or errors listed before the rest is only counted
@@ -22,23 +23,30 @@ _SHOWN = 12  # distinct values or errors listed before the rest is only counted
 
 @dataclass(frozen=True)
 class ShownFigure:
-    """A figure as the page shows it."""
+    """A figure as the page shows it: under what it found, with what it shows as its subject."""
 
     anchor: str
     title: str
+    subject: str
     caption: str
     source: str
     svg: Markup | None
     notes: Sequence[str]
     tables: Sequence[WordTable]
-    data: WordTable | None
-    selection: str
-    command: str
+    data: Sequence[WordTable]
+    folded: bool
+    claims: Sequence[str]
+    thumbnail: Markup | None
 
     @property
     def empty(self) -> bool:
-        """Nothing but a note: no drawing and no table."""
-        return self.svg is None and not self.tables and self.data is None
+        """Nothing but notes: no drawing."""
+        return self.svg is None
+
+    @property
+    def absent(self) -> bool:
+        """Nothing at all, for want of trials."""
+        return self.svg is None and not self.notes
 
 
 @dataclass(frozen=True)
@@ -51,11 +59,13 @@ class ShownStudy:
     source: str
     revision: int
     about: Sequence[str]
+    notes: Sequence[str]
     selection: str
     others: Sequence[str]
     figures: Sequence[ShownFigure]
     failures: WordTable | None
     facts: Sequence[tuple[str, str]]
+    command: str
 
     @property
     def paper(self) -> str:
@@ -82,38 +92,41 @@ def show(
         source=manifest["source"],
         revision=manifest["revision"],
         about=[part for part in about if part],
+        notes=reading.remarks,
         selection=selection.title,
         others=[each.title for each in others],
         figures=[
-            _figure(facts, selection, reading, f"{anchor}-{number}")
+            _figure(facts, reading, f"{anchor}-{number}")
             for number, facts in enumerate(manifest.get("figures", ()), start=1)
         ],
         failures=_failures(manifest, selection, reading.frame),
         facts=[*_effort(manifest, selection, reading), *_origin(origins)],
+        command=_repeat(selection),
     )
 
 
-def _figure(facts: Mapping[str, Any], selection: Selection, reading: Reading, anchor: str) -> ShownFigure:
+def _figure(facts: Mapping[str, Any], reading: Reading, anchor: str) -> ShownFigure:
     try:
         figure = Figure.from_manifest(facts)
     except ValueError as error:  # a store written by a newer genscope: its other figures can still be read
         title = str(facts.get("title", "A figure"))
-        return ShownFigure(anchor, title, "", "", None, [f"This figure cannot be drawn. {error}"], (), None, "", "")
+        told = [f"This figure cannot be drawn. {error}"]
+        return ShownFigure(anchor, title, "", "", "", None, told, (), (), False, (), None)
     made = section(figure, reading, anchor)
-    svg = None if made.svg is None else Markup(made.svg)
+    small = thumbnail(figure, reading, f"{anchor}t") if made.svg is not None else None
     return ShownFigure(
-        *(
-            anchor,
-            figure.title,
-            figure.caption,
-            figure.source,
-            svg,
-            [*made.notes, *reading.remarks],
-            made.tables,
-            made.data,
-        ),
-        selection=selection.title,
-        command=_repeat(selection),
+        anchor=anchor,
+        title=made.heading,
+        subject="" if made.heading == figure.title else figure.title,
+        caption=figure.caption,
+        source=figure.source,
+        svg=None if made.svg is None else Markup(made.svg),
+        notes=made.notes,
+        tables=made.tables,
+        data=made.data,
+        folded=figure.folded,
+        claims=figure.claims,
+        thumbnail=None if small is None else Markup(small),
     )
 
 

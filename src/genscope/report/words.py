@@ -35,6 +35,17 @@ def number(value: Any) -> str:
     return f"{value:.3g}".replace("-", "−")
 
 
+def rough(value: float) -> str:
+    """A number as a heading has it: whole ones as they are, others in two significant digits.
+
+    >>> rough(50.0), rough(2.567), rough(44.31), rough(1e8), rough(12345.6)
+    ('50', '2.6', '44', '10⁸', '12\u202f000')
+    """
+    if math.isfinite(value) and not float(value).is_integer():
+        value = float(f"{value:.2g}")
+    return number(int(value) if math.isfinite(value) and float(value).is_integer() else value).removeprefix("1·")
+
+
 def power(value: float) -> str:
     """A number in powers of ten.
 

@@ -117,11 +117,17 @@ FIGURES = (
         caption=(
             "The sample size at which 80 % of training runs reach 100 % validation accuracy, with 95 % intervals, "
             "against the context length on a logarithmic axis: a logarithmic law is a straight line here. "
-            "Arrows mark thresholds that the search only bounded from one side. The paper's points were digitised, to "
-            "within a sample or two, and without its bars, of which we do not know what they mean."
+            "Arrows mark thresholds that are bounded on one side only. Stars: the paper's 18 points, digitised to "
+            "within a sample or two; its error bars are left out, since the paper does not define them."
         ),
+        answer=(
+            "From T = {from tuned} to T = {to tuned}, the samples for a 3-sparse AND grow from {first tuned} to "
+            "{last tuned}"
+        ),
+        opening="Sparse AND: samples against context length",
+        claims=("A4",),
         source="edelman2022, Figure 2",
-        labels=LABELS,
+        labels=LABELS | {"tuned": "Transformer", "minGPT": "minGPT's preset"},
         x="context_length",
         y=CROSSING,
         by="preset",
@@ -138,6 +144,7 @@ FIGURES = (
         ),
         source="edelman2022, Figure 2 (the curves behind each point)",
         labels=LABELS,
+        folded=True,
         where={"preset": "tuned"},
         crossing=CROSSING,
         panel="context_length",
@@ -147,6 +154,7 @@ FIGURES = (
         Line(
             title=title,
             caption=caption,
+            folded=True,
             source="edelman2022, Figure 2, at another level",
             labels=LABELS,
             x="context_length",
@@ -165,18 +173,19 @@ FIGURES = (
             ),
             (
                 LEVELS[2],
-                "Samples at which a 3-sparse AND is learned as often as ever, nearly",
-                "The sample size at which the success rate reaches 80 % of its own plateau, the rate that it tends to "
-                "with the sample size: failures that no sample cures are left out.",
+                "Samples at which the success rate reaches 80 % of its plateau",
+                "The plateau is the rate that success tends to with the sample size, so that failures which no number "
+                "of samples would cure are left out.",
             ),
         )
     ),
     Line(
         title="How often a run succeeds, given enough samples",
         caption=(
-            "The plateau of the fitted success curve, with 95 % intervals. What is missing to 100 % are lapses: runs "
-            "that fail for their initialisation, whatever the sample. Below 80 % there is no threshold at 80 %."
+            "The plateau of the fitted success curve, with 95 % intervals. Runs above it fail because of their "
+            "initialization, whatever the sample. Below 80 % there is no threshold at 80 %."
         ),
+        folded=True,
         source="edelman2022, Figure 2 (the height of its success curves)",
         labels=LABELS,
         x="context_length",

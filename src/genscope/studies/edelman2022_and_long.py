@@ -36,10 +36,12 @@ STUDY = Study(
         dataclasses.replace(
             FIGURES[0],
             title="Samples to learn a 3-sparse AND at long contexts",
+            opening="",
+            claims=(),
             caption=(
                 "The threshold as in Figure 2 of the paper, for contexts beyond its range, with 95 % intervals. "
-                "A context at which the success rate levels off below 80 % has no threshold and is marked as such. The "
-                "paper's points were digitised, to within a sample or two."
+                "A context at which the success rate levels off below 80 % has no threshold and is marked by a cross. "
+                "Stars: the paper's points, digitised to within a sample or two."
             ),
             source="edelman2022, Figure 2, continued",
         ),

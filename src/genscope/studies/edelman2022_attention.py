@@ -80,6 +80,7 @@ STUDY = Study(
     figures=(
         Heatmap(
             title="Attention of CLS, example by example",
+            claims=("A6",),
             caption=(
                 "Attention weights from CLS to the 50 positions for 40 fresh examples of one trained classifier, in "
                 "the head with most mass on the support and averaged over all 16 heads; the relevant positions are "
@@ -94,6 +95,7 @@ STUDY = Study(
         ),
         Scatter(
             title="Attention on the relevant bits, run by run",
+            folded=True,
             caption=(
                 "Mean attention mass on the three relevant positions (chance: 0.06) in the best head, against the mean "
                 "over all heads; one point per training run."

@@ -11,7 +11,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope import bounds
-from genscope.lab import Line, Mean, Study, grid, within
+from genscope.lab import Group, Line, Mean, Study, grid, within
 from genscope.refusal import Refusal
 
 SAMPLES = 100
@@ -54,15 +54,23 @@ def _check(point) -> None:
             raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
-def _figure(form: str, about: str) -> Line:
+_LABELS = {
+    "context_length": "context length T",
+    "nats": "log covering number (nats)",
+    "head": "one head",
+    "heads": "eight heads",
+    "deep": "two layers",
+}
+
+
+def _panel(form: str, about: str) -> Line:
     return Line(
-        title=f"Covering numbers against the context length, {form} forms",
-        caption=(
-            f"Log covering number at accuracy ½ of 100 samples ({about}), against the context length, both axes "
-            "logarithmic: a power of T would be a straight line that rises; growth like log T flattens."
+        title=f"{form.capitalize()} forms ({about})",
+        answer=(
+            "From T = {from head} to T = {to head}, the bound for one head grows from {first head} to {last head} nats"
         ),
         source="edelman2022, Corollary 4.5 and Theorem 4.7",
-        labels={"context_length": "context length T", "nats": "log covering number (nats)"},
+        labels=_LABELS,
         where={"form": form},
         x="context_length",
         y=Mean("nats"),
@@ -79,6 +87,16 @@ STUDY = Study(
     trial=trial,
     trial_cost=0.02,
     points=grid(bound=list(BOUNDS), form=["order", "explicit"], context_length=[10**power for power in range(3, 10)]),
-    figures=(_figure("explicit", "every constant proved"), _figure("order", "constant 1")),
+    figures=(
+        Group(
+            title="Covering numbers against the context length",
+            caption=(
+                "Log covering number at accuracy ½ of 100 samples, both axes logarithmic: a power of T would be a "
+                "rising straight line; growth like log T flattens."
+            ),
+            source="edelman2022, Corollary 4.5 and Theorem 4.7",
+            panels=(_panel("explicit", "every constant proved"), _panel("order", "constant 1")),
+        ),
+    ),
     check=_check,
 )

@@ -98,8 +98,9 @@ STUDY = Study(
         Scatter(
             title="Sharpness of the constructions",
             caption=(
-                "The norm of W_Q, which is the sharpness γ of attention, against the context length. The proposition "
-                "allows O(log(Ts)); random vectors of low dimension pay for their inner products."
+                "The norm of W_Q, which is the sharpness γ of attention, against the context length, both axes "
+                "logarithmic. The proposition allows O(log(Ts)); random vectors of low dimension pay for their inner "
+                "products."
             ),
             source="edelman2022, Section 5",
             labels={"context_length": "context length T", "gamma": "sharpness γ", "construction": "construction"},
@@ -107,6 +108,7 @@ STUDY = Study(
             y="gamma",
             by="construction",
             log_x=True,
+            log_y=True,
         ),
     ),
     check=within(

@@ -67,9 +67,8 @@ STUDY = Study(
         Curves(
             title="Training and validation accuracy, T = 300",
             caption=(
-                "Accuracy against the training step, one thin line per instance and the median bold; a run that has "
-                "reached 100 % in both ends there. Validation is on 500 examples, and on 10,000 where these are right. "
-                "Both sample sizes are fitted; the smaller one need not generalize."
+                "Accuracy against the training step: one thin line per instance, the median bold. A run ends once it "
+                "has reached 100 % in both. Validation is on 500 examples, and on 10,000 where all of these are right."
             ),
             source="edelman2022, Figure 3 (left)",
             labels={

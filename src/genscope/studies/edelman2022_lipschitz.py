@@ -80,6 +80,7 @@ STUDY = Study(
     figures=(
         Line(
             title="Worst ratio of the two sides of Lemma 4.3",
+            answer="Lemma 4.3: the largest ratio of its two sides that a search finds is {most}",
             caption=(
                 "Left-hand side over right-hand side, the largest that gradient ascent finds from random starts; 1 "
                 "would be equality."

@@ -90,6 +90,7 @@ STUDY = Study(
     figures=(
         Curves(
             title="Loss on fresh batches",
+            claims=("A7",),
             caption=(
                 "Cross entropy on each step's fresh batch of 512, one line per run: a plateau at the loss of guessing, "
                 "then a sudden drop, each run at its own time. A run ends once it is right on every input and its loss "

@@ -225,7 +225,8 @@ STUDY = Study(
     },
     figures=(
         Heatmap(
-            title="Rows of the attention",
+            title="Scores, attention and influence of one trained network",
+            claims=("C6",),
             caption=(
                 "One trained network (1,021 parameters, T = 20, three components of two bits): scores between "
                 "positions, mean attention of each row, and the share of each bit in the influences on what the row "
@@ -245,6 +246,7 @@ STUDY = Study(
         ),
         Curves(
             title="The curve that every row applies",
+            folded=True,
             caption=(
                 "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1], centred and "
                 "turned so that it begins above 0; one thin line per run, the median bold. A row that only counts the "
@@ -275,6 +277,7 @@ STUDY = Study(
         ),
         Line(
             title="Runs whose attention shows all components",
+            folded=True,
             caption=(
                 "Share of converged runs in which the rows matched with all learned components have precision and "
                 "recall of at least 0.9 by their mean attention, scores started at scale 1; 95 % intervals. It moves "

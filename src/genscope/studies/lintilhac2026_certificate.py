@@ -128,9 +128,9 @@ STUDY = Study(
             title="Certified risk of trained networks",
             caption=(
                 "Certificate at confidence 0.95 for the squared loss clipped at 1, of the randomised network of about "
-                "10,000 weights, against the sample size; functions of degree 2 with two components on 20 bits. The "
-                "best constant has about 0.5; below it a certificate says something. One line per learner: deviations "
-                "for plainly trained weights, training on the bound, and a prior trained on the first 8,192 examples."
+                "10,000 weights, against the sample size; functions of degree 2 with two components on 20 bits. "
+                "Learners: plain training with deviations fitted afterwards (plain), training on the bound (noisy), "
+                "and a prior trained on the first 8,192 examples (split)."
             ),
             source="lintilhac2026, Section 1.2",
             labels={"sample_size": "samples n", "certificate": "certified risk"},
@@ -146,8 +146,8 @@ STUDY = Study(
         Line(
             title="Certified risk by degree",
             caption=(
-                "The same for functions of degree 1 to 3 and 131,072 examples: weights that are harder to find lie "
-                "further from the initialisation, and the divergence is what a certificate pays for."
+                "The same for functions of degree 1 to 3 and 131,072 examples: the harder a function, the further its "
+                "weights lie from the initialization, and the larger the divergence in the certificate."
             ),
             source="lintilhac2026, Section 1.2",
             labels={"degree": "degree k", "certificate": "certified risk"},

@@ -129,6 +129,8 @@ CUBES = Study(
     figures=(
         Scatter(
             title="Error of the built network on the whole cube",
+            answer="On the whole cube the built network errs by at most {most}",
+            folded=True,
             caption=(
                 "Largest error over all inputs when positions without a component get a share 1e-14 of the second "
                 "attention, against the number of bits: rounding is all that is left. The published weights give such "
@@ -174,6 +176,7 @@ TRACES = Study(
     figures=(
         Scatter(
             title="Trace of the Hessian by formula and by differentiation",
+            folded=True,
             caption=(
                 "Each point is one function and parameterisation: the trace of the Hessian of the mean squared loss "
                 "over the whole cube by automatic differentiation, against the closed form."

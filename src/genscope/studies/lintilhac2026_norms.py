@@ -22,7 +22,7 @@ from jaxtyping import Array, Key
 from genscope.constructions.fourier_components import fourier_components
 from genscope.estimate import Estimate
 from genscope.fourier import WalshFunction
-from genscope.lab import Plan, Scatter, Study, grid
+from genscope.lab import Group, Plan, Scatter, Study, grid
 from genscope.measure.sharpness import hessian_trace
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
@@ -131,13 +131,9 @@ _EASY = [(1, 2), (1, 5), (2, 2), (2, 5)]
 _OTHER = [arm for arm in ARMS if arm != "paper"]
 
 
-def _figure(value: str, words: str, reading: str) -> Scatter:
+def _panel(value: str, words: str) -> Scatter:
     return Scatter(
-        title=f"{words}, trained against constructed",
-        caption=(
-            f"{words} of each trained network that converged against that of the construction with the paper's weights "
-            f"for the same function. {reading}"
-        ),
+        title=words,
         source="lintilhac2026, Figure 2",
         labels={value: f"{words}, trained", f"full_{value}": f"{words}, construction", "arm": "training"},
         where={"converged": True},
@@ -167,17 +163,16 @@ STUDY = Study(
         ),
     },
     figures=(
-        _figure(
-            "norm_squared",
-            "Squared norm",
-            "Below the diagonal the network is smaller. Not two orders of magnitude: the trained norm hardly leaves "
-            "its initialisation.",
-        ),
-        _figure(
-            "trace",
-            "Hessian trace",
-            "Below the diagonal the network is flatter. Traces of trained networks are estimates; bars are their 95 % "
-            "intervals, from the spread over 16 parts of the training sample.",
+        Group(
+            title="Trained networks against the construction of the same function",
+            caption=(
+                "Squared norm and trace of the Hessian of each trained network that converged, against those of the "
+                "construction with the paper's weights. Below the diagonal the network is smaller, or flatter. Traces "
+                "of trained networks are estimates; their bars are 95 % intervals, from the spread over 16 parts of "
+                "the training sample."
+            ),
+            source="lintilhac2026, Figure 2",
+            panels=(_panel("norm_squared", "Squared norm"), _panel("trace", "Hessian trace")),
         ),
     ),
     # The same function, sample and random numbers in every arm.

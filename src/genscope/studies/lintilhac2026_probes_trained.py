@@ -112,7 +112,7 @@ STUDY = Study(
             by="degree",
         ),
         Line(
-            title="Networks whose components are told, a fiftieth of the energy left out",
+            title="Networks whose components are found, a fiftieth of the energy left out",
             caption=(
                 "Share of networks of which the queries find every component of more energy than the tolerance, and "
                 "none that the target does not have; 95 % intervals. Training ends at an error of 0.02, so a network "
@@ -120,7 +120,7 @@ STUDY = Study(
                 "found."
             ),
             source="lintilhac2026, Figure 8",
-            labels={"sparsity": "components s of the target", "fine_right": "share told rightly"},
+            labels={"sparsity": "components s of the target", "fine_right": "share found correctly"},
             where={"converged": True},
             x="sparsity",
             y=Mean("fine_right"),

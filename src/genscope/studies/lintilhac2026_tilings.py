@@ -154,6 +154,9 @@ STUDY = Study(
     figures=(
         Line(
             title="PAC-Bayes and covering bounds for the tiling of 64 bits by pairs",
+            answer=(
+                "At {at covering/paper} samples the covering bound is {ratio covering/paper} times the PAC-Bayes bound"
+            ),
             caption=(
                 "Bounds on the risk against the sample size, C = 0.1: the truncated bound with the paper's weights and "
                 "with weights rescaled to the least product of norm and trace, the paper's with the perturbation "
@@ -163,7 +166,13 @@ STUDY = Study(
                 "upwards however small the sample."
             ),
             source="lintilhac2026, Appendix E.3",
-            labels={"sample_size": "samples n", "value": "bound on the risk"},
+            labels={
+                "sample_size": "samples n",
+                "value": "bound on the risk",
+                "paper": "PAC-Bayes, paper's weights",
+                "tuned": "PAC-Bayes, tuned weights",
+                "covering": "covering bound",
+            },
             where={"context_length": 64, "degree": 2, "constant": 0.1},
             x="sample_size",
             y=Mean("value"),

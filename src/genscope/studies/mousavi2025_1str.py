@@ -115,9 +115,15 @@ STUDY = Study(
         Line(
             title="Samples to test error 0.7 on 1STR, protocol of the public code",
             caption=(
-                "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. The "
-                "recurrent network is the GRU of the public code (500 units; gru-128 has 128). Published values beside."
+                "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than "
+                "four, each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the "
+                "published recurrent network is the GRU of the public code, which has 500 units."
             ),
+            answer=(
+                "At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples"
+            ),
+            opening="Retrieving a token: samples against the number of tokens",
+            claims=("B5",),
             source="mousavi2025, Figure 1a",
             labels=LABELS,
             where={"protocol": "code", "run": 0},
@@ -134,9 +140,9 @@ STUDY = Study(
         Line(
             title="Samples to three quarters of the risk without the index, 1STR",
             caption=(
-                "Mean over draws with its 95 % interval; triangles are lower limits. A network that ignores which "
-                "token is asked for cannot go below 1 - 1/N, and this threshold is three quarters of that for every "
-                "N. A slope is an exponent of Table 1."
+                "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. "
+                "Arrows: runs that stopped at their budget. A network that ignores the index cannot go below "
+                "1 - 1/N, and this threshold is three quarters of that for every N. A slope is an exponent of Table 1."
             ),
             source="mousavi2025, Figure 1a and Table 1",
             labels=LABELS,
@@ -176,6 +182,7 @@ STUDY = Study(
         ),
         Scatter(
             title="What the draw of the encodings does to the FFN",
+            folded=True,
             caption=(
                 "Samples of the FFN against the gap of its encodings, one point per run; a gap of 0 means that two "
                 "positions cannot be told apart. Runs of one draw lie above each other."

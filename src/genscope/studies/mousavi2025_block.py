@@ -17,7 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.lab import Curves, Heatmap, Level, Panel, Plan, Study, grid, within
+from genscope.lab import Blocks, Curves, Heatmap, Level, Panel, Plan, Study, grid, within
 from genscope.measure.query_key import attention_mass, block_share
 from genscope.random import derived, stream
 from genscope.studies._token_protocols import Protocol, settings
@@ -131,15 +131,22 @@ def _figures(protocol: str, words: str) -> tuple[Heatmap, Curves]:
         Heatmap(
             title=f"Query-key matrix after training, {words}",
             caption=(
-                "W_Q^T W_K of one trained Transformer: query rows, key columns, in the order token, own encoding, "
-                "asked-for encoding. The construction has one block, the asked-for rows against the own columns, a "
-                "multiple of the identity."
+                "W_Q^T W_K of one trained Transformer, query rows against key columns. The construction has one block, "
+                "framed here: the encoding that a token asks for against the encoding of its own place, a multiple of "
+                "the identity."
             ),
+            claims=("B7",),
             source="mousavi2025, Figure 2",
             where={"protocol": protocol},
             panels=(Panel("query_key", "query-key matrix"),),
             rows="query",
             columns="key",
+            blocks=Blocks(
+                ("token", "own place", "asked for"),
+                (DIM, None, None),
+                outlined=(2, 1),
+                label="the construction's block",
+            ),
         ),
         Curves(
             title=f"When the block appears, {words}",

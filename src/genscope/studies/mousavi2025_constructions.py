@@ -120,9 +120,9 @@ TOKENS = Study(
         Line(
             title="Error of the built heads by their sharpness",
             caption=(
-                "Largest error over random and hostile prompts of q heads with the weights of Lemma 11, whose "
-                "sharpness is a multiple of the one the lemma asks for to err by at most 0.01; one line per number of "
-                "tokens. The lemma promises an exponential fall."
+                "Largest error over random and adversarial prompts of q heads with the weights of Lemma 11, at "
+                "multiples of the sharpness for which the lemma guarantees an error of at most 0.01. The lemma "
+                "promises exponential decay."
             ),
             source="mousavi2025, Lemma 11",
             labels={"sharpness": "sharpness (1: lemma)", "max_error": "largest error", "context_length": "tokens N"},

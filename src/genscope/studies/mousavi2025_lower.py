@@ -192,6 +192,7 @@ HEADS = Study(
     figures=(
         Scatter(
             title="Risk of heads against the lower bound",
+            claims=("B2",),
             caption=(
                 "Risk on fresh prompts of least squares on all quadratic features of H heads, and of the best "
                 "predictor given what they tell, against the lower bound for as many heads; points of retrieval and "
@@ -225,6 +226,8 @@ FEEDFORWARD = Study(
     figures=(
         Scatter(
             title="Ridge regression against the best predictor in the span",
+            answer="The exact risk of ridge regression lies between {least} and {most}",
+            folded=True,
             caption=(
                 "Exact risk on simple-1STR of ridge regression with one weight vector per t and the best of four "
                 "penalties, against that of the best predictor in the span of the sample for the same u."

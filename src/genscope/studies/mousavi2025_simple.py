@@ -64,6 +64,7 @@ def _figure(protocol: str, name: str, caption: str, *, published: bool = False) 
     return Line(
         title=f"Samples to test error 0.02 on simple-1STR, {name}",
         caption=caption,
+        answer="At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples",
         source="mousavi2025, Figure 1b",
         labels=LABELS,
         where={"protocol": protocol, "until": "both"},
@@ -111,9 +112,10 @@ STUDY = Study(
         Line(
             title="Samples to three quarters of the risk without the index, simple-1STR",
             caption=(
-                "Mean over draws with its 95 % interval; triangles are lower limits. A network that ignores which "
-                "token is asked for cannot go below 1 - 1/N, and this threshold is three quarters of that for every "
-                "N. A slope is an exponent of Table 1; gru is the public code's recurrent network, rnn the text's."
+                "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. "
+                "Arrows: runs that stopped at their budget. A network that ignores the index cannot go below "
+                "1 - 1/N, and this threshold is three quarters of that for every N. A slope is an exponent of Table 1; "
+                "gru is the public code's recurrent network, rnn the text's."
             ),
             source="mousavi2025, Figure 1b and Table 1",
             labels=LABELS,
@@ -127,8 +129,9 @@ STUDY = Study(
         _figure(
             "code",
             "protocol of the public code",
-            "Mean over draws of link and encodings with its 95 % interval; triangles are lower limits. The published "
-            "recurrent network is the public code's GRU. Published values beside.",
+            "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than four, "
+            "each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the published "
+            "recurrent network is the GRU of the public code, which has 500 units.",
             published=True,
         ),
         _figure("text", "protocol of the text", "The same under the settings of Appendix E."),

@@ -174,10 +174,10 @@ function traces(found) {
         mode: "lines", line: { color: colour, width: 1.3, dash: DASHES[i % DASHES.length] } }));
     }
     if (line.trivial.every((value) => value !== null)) {
-      made.push({ x: line.places, y: line.trivial, name: `known without ${line.name}`, mode: "lines",
+      made.push({ x: line.places, y: line.trivial, name: `trivial bound (${line.name})`, mode: "lines",
         line: { color: "--muted", width: 1.3, dash: DASHES[(index + 1) % DASHES.length] } });
       if (line.crossings.length) {
-        made.push({ x: line.crossings, y: line.crossings.map(() => line.trivial[0]), name: `${line.name}: vacuous or not`, mode: "markers",
+        made.push({ x: line.crossings, y: line.crossings.map(() => line.trivial[0]), name: `${line.name}: vacuous on the shaded side`, mode: "markers",
           marker: { symbol: "x", size: 12, color: colour } });
       }
     }
@@ -197,12 +197,14 @@ function drawing(which) {
       const good = found.lines.filter((line) => !line.error);
       const numbers = good.flatMap((line) => [...line.values, ...line.trivial]).filter((value) => value !== null && value !== 0);
       const several = found.measures.length > 1 ? "values of different kinds: compare shapes, not heights" : found.measures[0] ?? "";
+      const vacuous = good.flatMap((line) => line.vacuous.map(([x0, x1]) => ({ type: "rect", x0, x1, yref: "paper", y0: 0, y1: 1, layer: "below",
+        fillcolor: "--muted", opacity: 0.13, line: { width: 0 } })));
       const crossings = good.flatMap((line) => line.crossings.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
         line: { color: `--series-${found.lines.indexOf(line) + 1}`, width: 1, dash: "dot" } })));
       await draw(section.querySelector(".chart"), traces(found), {
         xaxis: { title: { text: found.axis.replaceAll("_", " ") }, type: Number(from) > 0 ? "log" : "linear", exponentformat: "power" },
         yaxis: { title: { text: several }, type: steep(numbers) ? "log" : "linear", exponentformat: "power", rangemode: "tozero" },
-        showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, shapes: crossings, margin: { t: 30 },
+        showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, shapes: [...vacuous, ...crossings], margin: { t: 30 },
       });
       said.replaceChildren(...found.lines.map((line) => element("li", {},
         line.error || [`${line.name}:`, line.said, line.proved, line.flat ? "It does not have this argument: a flat line." : "", line.note].filter(Boolean).join(" "))));

@@ -9,7 +9,7 @@ const chosen = () => values.find((radio) => radio.checked).value;
 
 const update = latest(async (signal) => {
   const expression = field.text();
-  state.write({ expression, values: chosen() === "bits" ? "" : chosen() });
+  state.write({ expression, values: chosen() === "signs" ? "" : chosen() });
   find("build").href = address("construction", { expression });
   find("found").classList.add("waiting");
   try {
@@ -107,7 +107,7 @@ for (const button of examples) {
 find("expression").addEventListener("input", debounce(update, 100));
 for (const radio of values) radio.addEventListener("change", update);
 const given = state.read();
-for (const radio of values) radio.checked = radio.value === (given.values ?? "bits");
+for (const radio of values) radio.checked = radio.value === (given.values ?? "signs");
 if (!values.some((radio) => radio.checked)) values[0].checked = true;
 field.write(given.expression ?? examples[1].dataset.expression);
 update();

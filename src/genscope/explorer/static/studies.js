@@ -7,7 +7,7 @@ const EVERY = 2000; // milliseconds between two looks at the store, more where i
 const REDRAW = 10000; // milliseconds between two drawings of the figures while trials arrive
 const VERDICTS = { holds: "✓ holds", fails: "✗ fails", undecided: "– undecided" };
 
-const view = { tab: "studies", part: "figures", study: "", filter: "", order: "finished", descending: "yes", first: "0", trial: "", ...state.read() };
+const view = { tab: "studies", part: "figures", study: "", filter: "", order: "finished", descending: "yes", first: "0", trial: "", claim: "", ...state.read() };
 let known = null; // the newest overview
 let drawn = { study: "", total: -1, at: 0 };
 let selection = ""; // whose figures are shown; the server chooses while none is chosen
@@ -189,11 +189,19 @@ const folded = (title, ...inside) => element("details", {}, element("summary", {
 function figureOf(shown) {
   const drawing = element("div", { class: "drawing" });
   drawing.innerHTML = shown.svg ?? ""; // the report's own drawing: every text in it was escaped where it was made
-  return element("figure", {}, element("h3", {}, shown.title), drawing,
+  const tables = [...shown.tables, ...shown.data];
+  return element("figure", {}, element("h3", {}, shown.title), shown.subject ? element("p", { class: "source" }, shown.subject) : null, drawing,
     element("figcaption", {}, element("p", {}, shown.caption), shown.source ? element("p", { class: "source" }, shown.source) : null),
     shown.notes.length ? element("ul", {}, ...shown.notes.map((note) => element("li", {}, note))) : null,
-    ...shown.tables.map(tableOf), shown.data ? folded("The numbers", tableOf(shown.data)) : null,
-    shown.command ? folded(`How to repeat it (${shown.selection})`, element("pre", {}, shown.command)) : null);
+    tables.length ? folded("Numbers behind this figure", ...tables.map(tableOf)) : null);
+}
+
+/** Figures in sight, those that only check the code folded away, those without trials in one line. */
+function figuresOf({ figures }) {
+  const absent = figures.filter((each) => !each.svg && !each.notes.length);
+  const [plain, checks] = [false, true].map((wanted) => figures.filter((each) => !absent.includes(each) && each.folded === wanted).map(figureOf));
+  return [...plain, ...(checks.length ? [folded(`More figures (${checks.length})`, ...checks)] : []),
+    ...(absent.length ? [element("p", { class: "small muted" }, `No finished trial has what these figures show: ${absent.map((each) => each.title).join("; ")}.`)] : [])];
 }
 
 /** Which of the stored selections is shown, and the others to choose from. */
@@ -212,10 +220,11 @@ const figures = latest(async (signal) => {
   try {
     const found = await ask("studies", "figures", { study: mine, selection }, signal);
     drawn = { study: mine, total: found.trials, at: Date.now() };
-    place.replaceChildren(selectionOf(found), ...found.figures.map(figureOf),
+    place.replaceChildren(selectionOf(found), ...found.notes.map((note) => element("p", { class: "small" }, note)), ...figuresOf(found),
       ...(found.figures.length ? [] : [element("p", {}, "This study declares no figure.")]),
       ...(found.failures ? [tableOf(found.failures)] : []),
       folded("What a trial does", ...found.about.map((text) => element("p", {}, text))),
+      ...(found.command ? [folded("How to repeat it", element("pre", {}, found.command))] : []),
       folded("Where the numbers come from", element("table", {}, element("tbody", {}, ...found.facts.map(([name, value]) =>
         element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value)))))));
     say(`${found.title}: ${found.figures.length} figures from ${trialsWord(found.shown)}.`);
@@ -329,22 +338,56 @@ const verdict = (word) => element("span", { class: `word ${word in VERDICTS ? wo
 const numbers = (listed) => element("dl", {}, ...listed.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 
 async function claims() {
+  if (view.claim) return claimPage(view.claim);
   const found = await attempt($("claims-list"), () => ask("studies", "claims", {}));
-  if (!found) return;
+  if (!found || view.claim) return undefined;
+  $("tally").hidden = false;
   $("tally").replaceChildren(...found.tally.map(([word, many]) => element("li", {}, verdict(word), ` ${many} of ${found.claims.length}`)));
   $("claims-list").replaceChildren(...found.claims.map((claim) => element("article", { class: "claim", id: `claim-${claim.id}` },
+    element("h3", {}, element("button", { type: "button", class: "link", onclick: () => openClaim(claim.id) }, claim.id), ` ${claim.statement}`),
+    element("p", {}, verdict(claim.verdict), element("span", { class: "muted small" }, ` at budget ${claim.budget} · ${claim.source}`)),
+    claim.reasons.length ? element("p", { class: "small" }, `${claim.reasons.join("; ")}.`) : null)));
+  if (!found.claims.length) $("claims-list").replaceChildren(element("p", {}, "No claim has been decided in this store. To decide them:"), element("pre", {}, `genscope reproduce --budget quick --store ${known.store}`));
+  return undefined;
+}
+
+function openClaim(id) {
+  view.claim = id;
+  keep();
+  claims().then(() => { $("claims").scrollIntoView(); $("claims-list").querySelector("button")?.focus(); });
+}
+
+/** One claim: statement, verdict, rule, evidence, trials, and what was planted to see it fail. */
+async function claimPage(id) {
+  const place = $("claims-list");
+  $("tally").hidden = true;
+  const back = element("button", { type: "button", onclick: () => openClaim("") }, "All claims");
+  place.replaceChildren(back, element("p", { class: "muted" }, "Reading …"));
+  const problem = element("p", { class: "fails", role: "alert" });
+  const claim = await attempt(problem, () => ask("studies", "claim", { id }));
+  if (view.claim !== id) return;
+  if (!claim) {
+    place.replaceChildren(back, problem);
+    return;
+  }
+  place.replaceChildren(back, element("article", { class: "claim", id: `claim-${claim.id}` },
     element("h3", {}, `${claim.id}. ${claim.statement}`),
     element("p", {}, verdict(claim.verdict), element("span", { class: "muted small" }, ` at budget ${claim.budget} · ${claim.source}${claim.time ? ` · ${claim.time}` : ""}`)),
     claim.remark ? element("p", {}, claim.remark) : null,
-    claim.erratum ? folded("The erratum", element("p", {}, claim.erratum)) : null,
-    claim.parts.length > 1 ? element("ul", {}, ...claim.parts.map((each) => element("li", {}, verdict(each.decision), ` ${each.statement}`))) : null,
-    claim.departures.length ? element("p", { class: "small" }, `Departures: ${claim.departures.join("; ")}`) : null,
+    claim.erratum ? element("p", { class: "small" }, `Erratum: ${claim.erratum}`) : null,
+    element("h4", {}, "Rule, fixed before the data"), element("p", {}, claim.rule),
     claim.changed_rule ? element("p", { class: "small" }, claim.changed_rule) : null,
+    ...claim.departures.map((each) => element("p", { class: "small" }, `Departure: ${each}`)),
+    element("h4", {}, "Evidence"),
     ...claim.cautions.map((caution) => element("p", { class: "small" }, `Caution: ${caution}.`)),
-    folded("Its numbers", ...claim.parts.flatMap((each) => [element("p", { class: "small" }, each.statement), numbers(each.numbers)])),
-    folded("The rule, fixed before the data", element("p", {}, claim.rule), element("p", { class: "source" }, "All rules: docs/claims.md; errors found in the papers: docs/errata.md")),
-    ...claim.studies.map((name) => element("button", { type: "button", onclick: () => { tab("studies"); choose(name); } }, `Its study: ${name}`)))));
-  if (!found.claims.length) $("claims-list").replaceChildren(element("p", {}, "No claim has been decided in this store. This decides them:"), element("pre", {}, `genscope reproduce --budget quick --store ${known.store}`));
+    ...claim.parts.map((each) => element("div", { class: "part" }, element("p", {}, verdict(each.decision), ` ${each.statement}`), numbers(each.numbers))),
+    ...claim.figures.map(figureOf),
+    element("h4", {}, "Trials"),
+    ...claim.studies.map((study) => element("p", {}, element("button", { type: "button", onclick: () => { tab("studies"); choose(study.name); part("trials"); } }, study.name),
+      ` ${study.title}: ${trialsWord(study.ok + study.failed)}${study.failed ? `, ${count(study.failed)} of them failed` : ""}`)),
+    element("pre", {}, claim.command),
+    element("h4", {}, "Can it fail?"),
+    element("p", {}, claim.planted ? `Yes: with this planted on purpose, its own rule says “fails”: ${claim.planted}.` : "What was planted to see it fail is not stored with this verdict.")));
 }
 
 function tab(name) {

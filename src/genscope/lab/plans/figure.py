@@ -19,8 +19,9 @@ _TYPE = "$type"  # no axis and no record value can be called so: they are Python
 class Mean:
     """Mean of a value over the trials of a point, with its 95 % interval.
 
-    Student's interval for numbers, Wilson's for truth values. A trial whose `reached` is false counts with its
-    budget, and the mean is then drawn as a lower limit.
+    Student's interval for numbers, Wilson's for truth values. On a logarithmic axis the mean of positive numbers is
+    geometric, with Student's interval of the logarithms. Fewer than four trials have no interval: each is drawn. A
+    trial whose `reached` is false counts with its budget, and the mean is then drawn as a lower limit.
     """
 
     value: str
@@ -110,14 +111,20 @@ class Figure:
     """What every figure says: a title, a caption (what one sees, how it was obtained), its source, names in words.
 
     `labels` maps columns of the store's frame to words with the paper's letter; `where` keeps the records with that
-    value, or one of those values, of a column.
+    value, or one of those values, of a column. `answer` is a heading that states what was found, with fields such as
+    `{ratio ffn/transformer}` that `lab.results.answers` fills. A figure that is `folded` only checks the code. One with
+    an `opening` is a panel of the report's first picture, under these words. `claims` names claims that it illustrates.
     """
 
     title: str
-    caption: str
+    caption: str = ""
     source: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, Any] = field(default_factory=dict)
+    answer: str = ""
+    folded: bool = False
+    opening: str = ""
+    claims: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -154,6 +161,7 @@ class Line(Figure):
     `levels` are horizontal lines with names.
     `vacuous` names a Boolean record: a trial's bound says no more than is known without it. What is known without it
     is `trivial`, drawn as a line with everything above it shaded.
+    With `runs`, every trial is a dot beside the mean, however many there are.
     """
 
     x: str
@@ -167,6 +175,7 @@ class Line(Figure):
     references: Sequence[Reference] = ()
     levels: Sequence[Level] = ()
     published: Sequence[Published] = ()
+    runs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -233,10 +242,42 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """Parts of a matrix with names and sizes; those without a size share what the others leave.
+
+    With `outlined`, the block of that row and column part has a frame and these words.
+    """
+
+    names: Sequence[str]
+    sizes: Sequence[int | None]
+    outlined: Sequence[int] = ()
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        if len(self.names) != len(self.sizes):
+            raise Refusal(
+                f"Blocks got {len(self.names)} names and {len(self.sizes)} sizes: every part has both. Give as many of "
+                "one as of the other, None for a size that follows from the rest."
+            )
+
+    def edges(self, size: int) -> list[int]:
+        """Where the parts of a side of this length begin and end.
+
+        >>> Blocks(("token", "own", "asked for"), (4, None, None)).edges(10)
+        [0, 4, 7, 10]
+        """
+        rest, open_ = size - sum(each or 0 for each in self.sizes), self.sizes.count(None)
+        lengths = [rest // open_ if each is None else each for each in self.sizes]
+        return [sum(lengths[:number]) for number in range(len(lengths) + 1)]
+
+
+@dataclass(frozen=True)
 class Heatmap(Figure):
     """Matrix-valued records of one trial: that of `seed`, or the first in the store, among those that fit `where`.
 
     `marked` names an integer-valued record whose entries are columns to be pointed out, such as the relevant bits.
+    With `blocks`, cells are square and rows and columns are named by their part.
     """
 
     panels: Sequence[Panel]
@@ -244,6 +285,7 @@ class Heatmap(Figure):
     columns: str
     seed: int | None = None
     marked: str | None = None
+    blocks: Blocks | None = None
 
 
 @dataclass(frozen=True)
@@ -262,12 +304,19 @@ class Scatter(Figure):
     diagonal: bool = False
 
 
+@dataclass(frozen=True)
+class Group(Figure):
+    """Lines and scatters that belong together, side by side where there is room, each under its own title."""
+
+    panels: Sequence[Line | Scatter]
+
+
 _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
         *(Mean, Median, Smallest, Crossing, Plateau),
-        *(Reference, Published, Level, Panel),
-        *(Line, Success, Curves, Heatmap, Scatter),
+        *(Reference, Published, Level, Panel, Blocks),
+        *(Line, Success, Curves, Heatmap, Scatter, Group),
     )
 }
 

@@ -34,6 +34,7 @@ from genscope.lab.statistics.scaling import Fits, fit_laws
 from genscope.lab.statistics.threshold import Threshold, first_reaching, words_of
 
 State = Literal["measured", "above", "below", "none"]
+FEW = 4  # trials from which on a mean has an interval
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Mark:
     threshold: Threshold | None = None
     vacuous: int = 0
     """Trials whose bound says no more than is known without it."""
+    draws: tuple[float, ...] = ()
+    """The numbers that a mean or median was taken of."""
 
     @property
     def says_nothing(self) -> bool:
@@ -174,16 +177,17 @@ def _missing(value: Any) -> bool:
 
 
 def _mark(figure: Line, x: Any, cell: pl.DataFrame, reading: Reading) -> Mark:
-    mark = _reduce(figure.y, x, cell, reading)
+    mark = _reduce(figure, x, cell, reading)
     if figure.vacuous is None:
         return mark
     return dataclasses.replace(mark, vacuous=column(cell, figure.vacuous).count(True))
 
 
-def _reduce(reduction: Reduction, x: Any, cell: pl.DataFrame, reading: Reading) -> Mark:
+def _reduce(figure: Line, x: Any, cell: pl.DataFrame, reading: Reading) -> Mark:
+    reduction: Reduction = figure.y
     match reduction:
         case Mean():
-            return _mean(reduction, x, cell)
+            return _mean(reduction, x, cell, log=figure.log_y)
         case Median():
             return _median(reduction, x, cell)
         case Smallest():
@@ -202,22 +206,33 @@ def _values(reduction: Mean | Median, cell: pl.DataFrame) -> tuple[list[Any], li
     return [v for v, _ in kept], [c for _, c in kept], len(values) - len(kept)
 
 
-def _mean(reduction: Mean, x: Any, cell: pl.DataFrame) -> Mark:
+def _mean(reduction: Mean, x: Any, cell: pl.DataFrame, *, log: bool) -> Mark:
     values, censored, missing = _values(reduction, cell)
     n = len(values)
     if n == 0:
         return Mark(x, None, None, None, 0, "none", missing, "no trial has a finite number")
-    mean = sum(values) / n
-    if all(isinstance(value, bool) for value in values):
-        low, high = wilson(sum(values), n)
-    elif n == 1:
-        low = high = None
+    truth = all(isinstance(value, bool) for value in values)
+    if truth:
+        mean, (low, high) = sum(values) / n, wilson(sum(values), n)
+    elif log and min(values) > 0:
+        centre, least, most = _student(np.log(values))
+        mean, low, high = math.exp(centre), *(None if end is None else math.exp(end) for end in (least, most))
     else:
-        reach = float(stats.t.ppf(0.975, n - 1)) * Estimate.of(np.array(values)).sem
-        low, high = mean - reach, mean + reach
+        mean, low, high = _student(np.array(values, dtype=float))
+    draws = () if truth else tuple(map(float, values))
     if any(censored):  # their true values are larger, hence so is the mean
-        return Mark(x, mean, low, None, n, "above", missing, f"{sum(censored)} of {n} stopped at their budget")
-    return Mark(x, mean, low, high, n, "measured", missing)
+        said = f"{sum(censored)} of {n} stopped at their budget"
+        return Mark(x, mean, low, None, n, "above", missing, said, draws=draws)
+    return Mark(x, mean, low, high, n, "measured", missing, draws=draws)
+
+
+def _student(values: np.ndarray) -> tuple[float, float | None, float | None]:
+    """The mean, and its interval where the values are enough to have one."""
+    mean = float(values.mean())
+    if len(values) < FEW:
+        return mean, None, None
+    reach = float(stats.t.ppf(0.975, len(values) - 1)) * Estimate.of(values).sem
+    return mean, mean - reach, mean + reach
 
 
 def _median(reduction: Median, x: Any, cell: pl.DataFrame) -> Mark:
@@ -232,9 +247,10 @@ def _median(reduction: Median, x: Any, cell: pl.DataFrame) -> Mark:
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     if math.isinf(middle):
         at_least = float(np.median(values))
-        return Mark(x, at_least, at_least, None, n, "above", missing, f"{sum(censored)} of {n} stopped at their budget")
+        said = f"{sum(censored)} of {n} stopped at their budget"
+        return Mark(x, at_least, at_least, None, n, "above", missing, said, draws=tuple(map(float, values)))
     low, high = (None if end is None or math.isinf(end) else end for end in (low, high))
-    return Mark(x, middle, low, high, n, "measured", missing)
+    return Mark(x, middle, low, high, n, "measured", missing, draws=tuple(map(float, values)))
 
 
 def _counts(reduction: Smallest | Crossing | Plateau, cell: pl.DataFrame) -> tuple[dict[float, tuple[Any, Any]], int]:

@@ -55,6 +55,8 @@ class Verdict:
     """What a reader has to know of the trials: failures, and mixtures of code or machines."""
     rule_digest: str = ""
     """Tells whether another verdict was reached by the same rule; empty where an older genscope decided."""
+    planted: str = ""
+    """What was broken on purpose to see the claim fail."""
     before: Mapping[str, Any] | None = None
     """The newest verdict by an earlier rule at the same budget: `verdict`, `rule`, `rule_digest`, `decided`."""
 
@@ -118,6 +120,7 @@ class Verdict:
             remark=Remark(**remark) if remark else None,
             cautions=tuple(facts.get("cautions") or ()),
             rule_digest=facts.get("rule_digest") or "",
+            planted=facts.get("planted") or "",
             before=facts.get("before"),
         )
 

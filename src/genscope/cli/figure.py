@@ -1,0 +1,46 @@
+"""`genscope figure`: one figure of a study as a file, from the store.
+
+Guarantee: made from the store alone; needs neither studies nor JAX.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from genscope.cli._options import DEFAULT_STORE, AsJson, Budget, StoreUrl
+from genscope.extras import need
+
+
+def figure(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Where the figure goes; its ending, svg, png or pdf, decides.")
+    ],
+    study: Annotated[
+        str | None,
+        typer.Argument(metavar="[STUDY]", help="A study that the store holds; without it, the opening picture."),
+    ] = None,
+    number: Annotated[
+        int, typer.Option("--number", metavar="K", min=1, help="Which of its figures, in the order of the report.")
+    ] = 1,
+    store: StoreUrl = DEFAULT_STORE,
+    budget: Annotated[
+        Budget | None, typer.Option("--budget", help="Draw the results of this budget where there are some.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw one figure of a study, or the report's opening picture, as SVG, PNG or PDF.
+
+    Example: genscope figure mousavi2025-1str --number 1 --out figure.pdf
+    """
+    need("report", given=f"figure was asked for {out}")
+    from genscope.cli._output import print_json
+    from genscope.lab import Store
+    from genscope.report.file import write_figure
+
+    with Store(store, read_only=True) as opened:
+        path, heading = write_figure(opened, out, study=study, number=number, budget=budget and budget.value)
+    if as_json:
+        print_json({"figure": str(path), "store": opened.url, "study": study, "number": number, "heading": heading})
+    else:
+        typer.echo(f"{path}: {heading}")

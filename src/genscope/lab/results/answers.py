@@ -1,0 +1,88 @@
+"""Headings that state what a figure found: the fields of `Figure.answer`, filled from its reduced numbers.
+
+`{first A}` and `{last A}` are the numbers of series A at its least and largest x, `{from A}` and `{to A}` these x;
+`{ratio A/B}` compares two series at the largest x that both have, which is `{at A/B}`; `{least A}` and `{most A}` are
+extremes over all marks, `{law A}` tells which scaling law fits best. Where a figure has one series, or all are meant, A
+is left out.
+Guarantee: exact up to rounding; where a number is not measured there is no answer, and the title stands for it.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from genscope.lab.results.reduction import Mark, Series
+from genscope.lab.statistics.scaling import CLEAR
+
+_FIELD = re.compile(r"\{(\w+)(?: ([^{}]*))?\}")
+
+
+class _Unknown(Exception):
+    """A number that was not measured."""
+
+
+def answer(words: str, series: Sequence[Series], told: Callable[[float], str]) -> str:
+    """The words with their fields filled, numbers written by `told`; empty where one is not known."""
+    try:
+        return _FIELD.sub(lambda found: _fill(found[1], found[2] or "", series, told), words)
+    except _Unknown:
+        return ""
+
+
+def _fill(field: str, about: str, series: Sequence[Series], told: Callable[[float], str]) -> str:
+    if field == "law":
+        return _law(_named(series, about))
+    return told(_number(field, about, series))
+
+
+def _number(field: str, about: str, series: Sequence[Series]) -> float:
+    if field in ("ratio", "at"):
+        above, _, below = about.partition("/")
+        x, ratio = _ratio(_named(series, above), _named(series, below))
+        return x if field == "at" else ratio
+    if field in ("least", "most"):
+        chosen = series if not about else [_named(series, about)]
+        numbers = [_y(mark) for each in chosen for mark in _measured(each)]
+        if not numbers:
+            raise _Unknown
+        return min(numbers) if field == "least" else max(numbers)
+    marks = _measured(_named(series, about))
+    if not marks or field not in ("first", "last", "from", "to"):
+        raise _Unknown
+    mark = marks[0] if field in ("first", "from") else marks[-1]
+    return float(mark.x) if field in ("from", "to") else _y(mark)
+
+
+def _named(series: Sequence[Series], name: str) -> Series:
+    found = [each for each in series if each.name == name or not name]
+    if len(found) != 1:
+        raise _Unknown
+    return found[0]
+
+
+def _measured(series: Series) -> list[Mark]:
+    known = [mark for mark in series.marks if mark.y is not None and mark.state == "measured"]
+    if not all(isinstance(mark.x, int | float) for mark in known):
+        return known
+    return sorted(known, key=lambda mark: mark.x)
+
+
+def _y(mark: Mark) -> float:
+    return mark.y if mark.y is not None else float("nan")
+
+
+def _ratio(one: Series, other: Series) -> tuple[float, float]:
+    """The largest x at which both are measured, and how many times as large the first is there."""
+    numbers = {mark.x: _y(mark) for mark in _measured(other)}
+    shared = [mark for mark in _measured(one) if numbers.get(mark.x)]
+    if not shared:
+        raise _Unknown
+    return float(shared[-1].x), _y(shared[-1]) / numbers[shared[-1].x]
+
+
+def _law(series: Series) -> str:
+    if series.fits is None or series.fits.best is None:
+        raise _Unknown
+    best = series.fits.best
+    leads = [series.fits.lead(best, rival) for rival in series.fits.laws if rival != best]
+    clear = all(lead is not None and lead >= CLEAR for lead in leads)
+    return f"the {best} law fits best" if clear else "no law is clearly ahead"

@@ -1,0 +1,136 @@
+"""Axes of a drawing: scales, ticks in plain numbers, legends, small multiples, and what lies behind the marks.
+
+Guarantee: exact; labels of ticks do not touch, and a legend explains every sign that occurs.
+"""
+
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from genscope.lab import Figure, Level
+from genscope.lab.results.reduction import Mark
+from genscope.report import words
+from genscope.report.svg import MUTED, PAPER, canvas
+
+DASHES = ((0, (5, 2.5)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (9, 3)))
+
+
+def log_ticks(axes: Axes, which: Literal["x", "y"]) -> None:
+    """A logarithmic axis with ticks at 1, 2, 5, 10, ..., or at powers of ten alone, written as plain numbers."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_major_locator(_LogTicks())
+    axis.set_major_formatter(plain)
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+class _LogTicks(ticker.LogLocator):
+    """As many ticks as their labels have room for."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Where the ticks of an axis from `vmin` to `vmax` are."""
+        self.set_params(subs=(1, 2, 5) if vmax < 200 * vmin else (1,))
+        return super().tick_values(vmin, vmax)
+
+
+def plain(value: float, _: float | None = None) -> str:
+    """The label of a tick."""
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return words.power(value).removeprefix("1·")
+    return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
+
+
+def ticks(axes: Axes, values: Sequence[Any]) -> None:
+    """Ticks in plain numbers, at the measured values if these are few and whole, as far as their labels have room."""
+    named = labels(values)
+    distinct = [] if named else sorted({value for value in values if value is not None})
+    if named:
+        axes.set_xticks(range(len(named)), named)
+    else:
+        if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
+            axes.xaxis.set_major_locator(ticker.FixedLocator(_apart(axes, [float(value) for value in distinct])))
+        axes.xaxis.set_major_formatter(plain)
+    axes.yaxis.set_major_formatter(plain)
+
+
+def labels(values: Sequence[Any]) -> list[str]:
+    """The distinct values in order, if they are words."""
+    return list(dict.fromkeys(value for value in values if isinstance(value, str)))
+
+
+def _apart(axes: Axes, values: Sequence[float]) -> list[float]:
+    """Ascending values, without those whose label would touch the one before."""
+    places = axes.transData.transform([(value, axes.get_ylim()[0]) for value in values])[:, 0]
+    kept: list[int] = []
+    for number, place in enumerate(places):
+        room = 7 * len(plain(values[number])) + 8
+        if not kept or place - places[kept[-1]] >= max(room, 0.07 * axes.bbox.width):
+            kept.append(number)
+    return [values[number] for number in kept]
+
+
+def panels(
+    values: Sequence[Any], figure: Figure, column: str | None, *, width: float, height: float, columns: int
+) -> tuple[Canvas, dict[Any, Axes]]:
+    """Small axes side by side, one per distinct value, with common scales."""
+    distinct = list(dict.fromkeys(values))
+    columns = min(columns, len(distinct))
+    rows = -(-len(distinct) // columns)
+    drawing = canvas(rows * height * (1.4 if len(distinct) == 1 else 1) + 50, width)
+    every = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in every[len(distinct) :]:
+        axes.set_visible(False)
+    for axes, value in zip(every, distinct, strict=False):
+        axes.tick_params(labelbottom=True)
+        if column is not None:
+            axes.set_title(f"{figure.label(column)} = {plain(value) if isinstance(value, int | float) else value}")
+    return drawing, dict(zip(distinct, every, strict=False))
+
+
+def shade(axes: Axes, trivial: Level) -> None:
+    """The value that is known without a bound, and what says no more than it; the line is always in the picture."""
+    least, most = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+    least, most = min(least, trivial.y / 2 if log else 0.0), max(most, trivial.y * (2 if log else 1.15))
+    axes.axhspan(trivial.y, most, color=MUTED, alpha=0.13, linewidth=0, zorder=0)
+    axes.axhline(trivial.y, color=MUTED, linewidth=1.4, linestyle=DASHES[0])
+    axes.set_ylim(least, most)
+    spot = {"xy": (0, trivial.y), "xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+    axes.annotate(f"{trivial.label}; vacuous above", **spot, xytext=(4, -12), color=MUTED, fontsize=10.5)
+
+
+def levels(axes: Axes, listed: Sequence[Level]) -> None:
+    """Horizontal lines with their names."""
+    for level in listed:
+        axes.axhline(level.y, color=MUTED, linewidth=1, linestyle=DASHES[1])
+        spot = {"xy": (1, level.y), "xycoords": axes.get_yaxis_transform()}
+        shift = {"xytext": (-2, 4), "textcoords": "offset points", "ha": "right"}
+        axes.annotate(level.label, **spot, **shift, color=MUTED, fontsize=11)
+
+
+def legend(drawing: Canvas, every: Collection[Axes], title: str, marks: Sequence[Mark] = ()) -> None:
+    """Names above the drawing, in as many columns as their length allows."""
+    entries = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in every]
+    named = {label: handle for handle, label in itertools.chain(*entries) if label}
+    if any(mark.state in ("above", "below") for mark in marks):
+        named["bounded on one side only"] = Line2D([], [], color=MUTED, marker="^", linestyle="")
+    if any(mark.says_nothing for mark in marks):
+        named["vacuous"] = Line2D(
+            *([], []), color=MUTED, marker="o", markersize=4, markerfacecolor=PAPER, linestyle=DASHES[1]
+        )
+    if any(axes.get_yscale() == "log" for axes in every) and any(mark.not_positive for mark in marks):
+        named["0 or less"] = Line2D([], [], color=MUTED, marker="v", linestyle="")
+    if any(mark.y is None for mark in marks):
+        named["no number (see below)"] = Line2D([], [], color=MUTED, marker="x", markeredgewidth=2, linestyle="")
+    if named:
+        width = 72 * drawing.get_figwidth()
+        columns = max(1, min(4, int(width / (6.8 * max(map(len, named)) + 50))))
+        about = {"title": title or None, "title_fontsize": 11.5, "alignment": "left"}
+        drawing.legend(list(named.values()), list(named), loc="outside upper left", ncols=columns, **about)
+        rows = -(-len(named) // columns) + bool(title)
+        drawing.set_figheight(drawing.get_figheight() + 18 * rows / 72)  # the axes keep their height

@@ -1,0 +1,99 @@
+"""One figure of a store as a file: SVG, PNG or PDF, in the colours of a white page.
+
+Guarantee: exact; the same store gives the same SVG, and letters stay letters in SVG and PDF.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure as Canvas
+
+from genscope.files import check_place, draft
+from genscope.lab import Figure, Reading, Selection, Store
+from genscope.lab.results.reading import largest
+from genscope.refusal import Refusal
+from genscope.report.opening import openings, picture
+from genscope.report.reduced import Reduced, heading, reduced
+from genscope.report.svg import PHONE, WIDTH, canvas, save, styled
+
+KINDS = ("svg", "png", "pdf")
+
+
+def chosen(store: Store, study: str, budget: str | None) -> tuple[Selection, Reading, list[Selection]]:
+    """Of the selections of a study the largest complete one, at `budget` if there is one; its reading; the others."""
+    selections = store.selections(study)
+    selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
+    return selection, reading, [each for each in selections if each.id != selection.id]
+
+
+def declared(manifest: Mapping[str, Any]) -> list[Figure]:
+    """The figures of a manifest; one that a newer genscope declared is an empty place."""
+    found = []
+    for facts in manifest.get("figures", ()):
+        try:
+            found.append(Figure.from_manifest(facts))
+        except ValueError:
+            found.append(Figure(title=str(facts.get("title", ""))))
+    return found
+
+
+def write_figure(
+    store: Store, out: str | os.PathLike[str], *, study: str | None = None, number: int = 1, budget: str | None = None
+) -> tuple[Path, str]:
+    """Draw the figure of that number of a study, or without a study the report's opening picture; its heading."""
+    path = Path(out)
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in KINDS:
+        raise Refusal(f"figure was asked for {path.name}: a figure is written as {', '.join(KINDS)}. Name such a file.")
+    check_place(path, "the figure", "figure.svg")
+    drawing, found = _opening(store, budget) if study is None else _figure(store, study, number, budget)
+    with draft(path) as beside:
+        save(drawing, beside, kind)
+    return path, found
+
+
+def _opening(store: Store, budget: str | None) -> tuple[Canvas, str]:
+    manifests = store.manifests()
+    panels = openings((name, declared(facts), chosen(store, name, budget)[1]) for name, facts in manifests.items())
+    if not panels:
+        raise Refusal(
+            f"the store holds {', '.join(manifests) or 'no study yet'}: the opening picture needs trials of a study "
+            "whose figures declare a part of it. Run genscope reproduce --budget quick, or name a study."
+        )
+    return picture(panels), "; ".join(panel.found or panel.words for panel in panels)
+
+
+def _figure(store: Store, study: str, number: int, budget: str | None) -> tuple[Canvas, str]:
+    manifests = store.manifests()
+    if study not in manifests:
+        raise Refusal(
+            f"got the study {study}: the store holds {', '.join(manifests) or 'none yet'}. Choose among these."
+        )
+    figures = declared(manifests[study])
+    listed = "; ".join(f"{place} {figure.title}" for place, figure in enumerate(figures, start=1))
+    if not 1 <= number <= len(figures):
+        raise Refusal(f"got --number {number}: {study} has {listed or 'no figures'}. Choose one of these numbers.")
+    found = reduced(figures[number - 1], chosen(store, study, budget)[1])
+    if not found:
+        raise Refusal(f"figure {number} of {study} has no finished trial to show. Run genscope run {study} first.")
+    return _drawn(found), heading(figures[number - 1], found)
+
+
+def _drawn(found: Sequence[Reduced]) -> Canvas:
+    """One figure as wide as a page; those of a group side by side."""
+    if len(found) == 1:
+        return found[0].draw(WIDTH)
+    return _side_by_side(found)
+
+
+@styled
+def _side_by_side(found: Sequence[Reduced]) -> Canvas:
+    """The panels of a group in one drawing, each with its own legend."""
+    drawing = canvas(360, PHONE * len(found))
+    for axes, each in zip(drawing.subplots(1, len(found), squeeze=False).ravel(), found, strict=True):
+        each.sketch(axes)
+        axes.set_title(each.figure.title)
+        axes.legend(fontsize=9)
+    return drawing
