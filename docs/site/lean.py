@@ -1,0 +1,6 @@
+"""Formal versions, in public libraries of Lean, of statements that genscope uses."""
+
+
+def section() -> str:
+    """The section of the page of statements."""
+    return ""
