@@ -94,6 +94,14 @@ def test_statements_lead_to_code_claims_and_figures(part):
     assert len(claims) >= 25
 
 
+def test_formal_versions_stand_beside_what_exists(part, staged):
+    told = (staged / "reference" / "bounds.md").read_text() + (staged / "reference" / "measure.md").read_text()
+    public = {thing.public for group in part("objects").things().values() for thing in group}
+    for each in part("lean").FORMAL:
+        assert each.ours in public
+        assert told.count(f"[`{each.theirs}`]({each.link})") == 1
+
+
 def test_a_tutorial_becomes_a_notebook(part):
     notebooks = part("notebooks")
     file, prompts = "# mine.py\nx = 1\n", ">>> 1 + 1\n2\n>>> for i in ():\n...     i\n\n"

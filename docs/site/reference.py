@@ -7,6 +7,7 @@ asked of the function itself.
 import ast
 from collections.abc import Iterator, Mapping
 
+import lean
 import objects
 import signatures
 from docstrings import markdown, summary
@@ -119,7 +120,7 @@ def _thing(thing: Thing) -> str:
     if thing.canonical != thing.public:
         options.append(f":canonical: {thing.canonical}")
     if isinstance(thing.node, ast.FunctionDef):
-        body = [markdown(thing.docstring), *_parameters(thing)]
+        body = [markdown(thing.docstring), lean.beside(thing.public), *_parameters(thing)]
         return _directive("function", name + signatures.of_function(thing.node, thing.module), body, options)
     body = [markdown(thing.docstring), *_members(thing.node, thing.module)]
     return _directive("class", name + signatures.of_class(thing.node, thing.module), body, options, colons=4)
