@@ -19,7 +19,7 @@ endef
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: reproduce test test-all test-newest test-torch lint format bench lock clean
+.PHONY: reproduce test test-all test-newest test-torch test-wheel docs lint format bench lock clean
 
 reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 	$(BIN)/genscope reproduce --budget quick
@@ -39,6 +39,12 @@ test-newest: .venv-newest/.ready  ## on the newest JAX, which needs Python 3.12 
 
 test-torch: .venv-torch/.ready  ## modules of PyTorch and Hugging Face, slow tests too, in an environment of their own
 	.venv-torch/bin/python -m pytest tests/own_models tests/test_tutorials.py -k "own_models or my-pytorch or my-hugging"
+
+test-wheel: $(READY)  ## the wheel in fresh environments of Python 3.11, 3.12 and 3.13, without the lock
+	$(BIN)/pytest tests/test_pythons.py
+
+docs: $(READY)  ## the site in build/site, its notebooks executed (minutes the first time); needs no network
+	$(BIN)/python docs/site/build.py
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -86,7 +92,7 @@ $(READY): requirements.lock pyproject.toml
 	touch $@
 
 lock:  ## resolve again for all platforms (needs uv)
-	uv pip compile pyproject.toml --extra all --group dev --universal --generate-hashes --no-annotate --no-header \
+	uv pip compile pyproject.toml --extra all --group dev --group docs --universal --generate-hashes --no-annotate --no-header \
 	  --python-version 3.11 --quiet -o requirements.lock
 
 clean:

@@ -1,7 +1,8 @@
 """A reader who does what a page says: `python walker.py PAGE`, in an empty directory.
 
-Files are written, lines typed, and Python compared with what the page shows; the first thing that differs ends the walk
-with status 1. A process of its own, because a reader's JAX has none of the test suite's strictness.
+Files are written, lines typed, cells executed, and Python compared with what the page shows; the first thing that
+differs ends the walk with status 1. A process of its own, because a reader's JAX has none of the test suite's
+strictness.
 """
 
 import doctest
@@ -28,6 +29,9 @@ def walk(page: Path) -> int:
                 done += 1
         elif file := re.match(r"# (\w+\.py)\n", text):
             Path(file[1]).write_text(text, encoding="utf-8")
+        elif ">>> " not in text:  # a cell of a notebook
+            exec(compile(text, page.name, "exec"), names)
+            done += 1
         else:
             example = doctest.DocTestParser().get_doctest(text, names, page.stem, str(page), 0)
             if doctest.DocTestRunner().run(example, clear_globs=False).failed:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from genscope import lab as lab
     from genscope import measure as measure
     from genscope import models as models
+    from genscope import plot as plot
     from genscope import probe as probe
     from genscope import questions as questions
     from genscope import random as random
@@ -61,6 +62,7 @@ _SUBPACKAGES = (
     "lab",
     "measure",
     "models",
+    "plot",
     "probe",
     "questions",
     "random",

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from genscope.display import Card, Displayed, shown
+
 Kind = Literal["analytic", "semi-analytic", "estimate"]
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Displayed):
     """The promise of a theorem for given norms, accuracies and sample sizes."""
 
     name: str
@@ -60,6 +62,13 @@ class Bound:
         if self.vacuous:
             return f"{self.proved} Vacuous: the trivial bound is {self.trivial:.7g}."
         return f"{self.proved} Informative: the trivial bound is {self.trivial:.7g}."
+
+    def card(self) -> Card:
+        """What is shown: the value, its terms, and how far to trust it."""
+        side = "about" if self.kind == "estimate" else "at least" if self.lower else "at most"
+        title = f"{self.name}: {side if self.explicit else 'of the order of'} {shown(self.value)}"
+        rows = [*self.terms.items(), *self.choices.items(), ("source", self.source)]
+        return Card(title, rows, notes=[self.trust])
 
     def facts(self) -> dict[str, Any]:
         """The bound as the command line prints it."""

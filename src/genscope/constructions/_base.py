@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from genscope.display import Card, Displayed, Table
 from genscope.models.edelman2022 import Head, Heads, Hidden, Readout, Transformer
 from genscope.models.encoding import AbstractEncoding, Coordinates
 from genscope.precision import float64
@@ -31,7 +32,7 @@ Vector = Float[np.ndarray, "_"]
 
 
 @dataclass(frozen=True)
-class Construction:
+class Construction(Displayed):
     """A model and what is promised of it; `verify` checks the promise.
 
     `gamma` is the sharpness in use, `needed` the one that the proof asks for. `error` is the promised largest error,
@@ -47,6 +48,19 @@ class Construction:
     orders: Mapping[str, str]
     source: str
     constants: Mapping[str, float] = field(default_factory=dict)
+
+    def card(self) -> Card:
+        """What is shown: the promises, and the norms of the weights beside the promised ones."""
+        actual = weight_norms(self.model)
+        rows = [
+            ("largest error promised", self.error if math.isfinite(self.error) else "nothing is promised"),
+            ("sharpness", self.gamma),
+            ("sharpness of the proof", self.needed),
+            ("source", self.source),
+        ]
+        norms = [(name, actual.get(name), bound, self.orders.get(name)) for name, bound in self.norms.items()]
+        columns = ["weight", "Frobenius norm", "at most", "order in the paper"]
+        return Card("A Transformer with explicit weights", rows, [Table(columns, norms)])
 
     def start(self) -> Transformer:
         """The model in float32: a starting point for training.

@@ -24,6 +24,7 @@ from jaxtyping import Float
 
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, Gradients, norms
 from genscope.constructions._fourier_plan import FourierPlan
+from genscope.display import Card, Displayed, Table
 from genscope.fourier.walsh import WalshFunction
 from genscope.models.lintilhac2026 import FourierTransformer
 from genscope.precision import float64
@@ -49,7 +50,7 @@ _UNSCALED = Scales()
 
 
 @dataclass(frozen=True, eq=False)
-class FourierConstruction:
+class FourierConstruction(Displayed):
     """A model, the function it represents and the closed forms of its weights.
 
     `error` is the promised largest error. With `factored`, A and K are balanced factors of their product.
@@ -62,6 +63,23 @@ class FourierConstruction:
     scales: Scales = _UNSCALED
     factored: bool = False
     source: str = "lintilhac2026, Appendix B"
+
+    def card(self) -> Card:
+        """What is shown: what it represents, and its closed forms by block."""
+        norms, gradients = self.norm_squared, self.gradient_squared
+        rows = [
+            (
+                "function",
+                f"degree {self.function.degree}, {self.function.sparsity} components, {self.function.dim} bits",
+            ),
+            ("largest error promised", self.error),
+            ("parameters", self.parameters),
+            ("trace of the Hessian", self.trace),
+            ("source", self.source),
+        ]
+        blocks = [(name, value, gradients.get(name)) for name, value in norms.items()]
+        columns = ["block", "squared norm", "mean squared gradient"]
+        return Card("A Transformer for a sparse Fourier expansion", rows, [Table(columns, blocks)])
 
     @functools.cached_property
     def model(self) -> FourierTransformer:

@@ -31,6 +31,7 @@ from jaxtyping import Array, Bool, Key
 from genscope.bounds.parity_chain import INACTIVE, LEAKAGE, chain, chain_scales
 from genscope.constructions.cyclic_code import cyclic_code
 from genscope.constructions.verification import ROUNDING, Verification
+from genscope.display import Card, Displayed, Table
 from genscope.fourier import points
 from genscope.models.parity_chain import ChainTransformer
 from genscope.precision import float64
@@ -43,13 +44,20 @@ LARGEST = 4096  # positions beyond which the matrices fill the memory
 
 
 @dataclass(frozen=True)
-class ChainConstruction:
+class ChainConstruction(Displayed):
     """A network and what is promised of it: its largest error at any step, and its squared norms by block."""
 
     model: ChainTransformer
     error: float
     norm_squared: Mapping[str, float]
     source: str
+
+    def card(self) -> Card:
+        """What is shown: the promises, by block."""
+        rows = [("largest error promised, at any step", self.error), ("source", self.source)]
+        return Card(
+            "A chain of thought for parity", rows, [Table(["block", "squared norm"], [*self.norm_squared.items()])]
+        )
 
 
 def parity_chain(

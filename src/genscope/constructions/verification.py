@@ -18,6 +18,7 @@ from jaxtyping import Array, Key
 from genscope.constructions._attention_sums import Sums, Terms, attention_terms, directions, extremes, outputs
 from genscope.constructions._base import Construction
 from genscope.constructions.sparse_function import SparseFunction
+from genscope.display import Card, Displayed
 from genscope.models.edelman2022 import Transformer
 from genscope.refusal import Refusal
 
@@ -27,7 +28,7 @@ _BLOCK = 2**14  # inputs listed at a time
 
 
 @dataclass(frozen=True)
-class Verification:
+class Verification(Displayed):
     """What `verify` found. An error that is not a number is neither exact nor kept."""
 
     max_error: float
@@ -35,6 +36,16 @@ class Verification:
     exhaustive: bool
     exact: bool  # no error beyond rounding
     kept: bool  # no error beyond a promised one, and rounding
+
+    def card(self) -> Card:
+        """What is shown."""
+        word = "exact, rounding aside" if self.exact else "as promised" if self.kept else "not as promised"
+        inputs = (
+            f"all {self.inputs_checked:,} inputs"
+            if self.exhaustive
+            else f"{self.inputs_checked:,} hard and random inputs"
+        )
+        return Card(f"The construction is {word}", [("largest error", self.max_error), ("checked", inputs)])
 
     @property
     def verified(self) -> bool:

@@ -20,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
+from genscope.display import Card, Displayed, Table
 from genscope.fourier.cube import LARGEST, check_bits
 from genscope.fourier.transform import fwht
 from genscope.refusal import Refusal
@@ -27,12 +28,13 @@ from genscope.refusal import Refusal
 Basis = Literal["chi", "phi"]
 
 _BLOCK = 2**14  # inputs evaluated at once: their packed bits stay in the cache
+SHOWN = 10  # components of a function that is printed
 _DENSE = 64  # components beyond which a short function is read from its table
 _TABLED = 20  # bits of such a function
 
 
 @dataclass(frozen=True)
-class WalshFunction:
+class WalshFunction(Displayed):
     r"""The function $c+\sum_i\alpha_i\chi_{S_i}$ of `dim` bits, or the same with $\varphi$; call it at bits.
 
     Each support is an increasing tuple of indices, no support is empty (that component is `constant`) or given twice.
@@ -105,6 +107,21 @@ class WalshFunction:
     def variance(self) -> float:
         """The variance over uniform bits: the sum of the other squared Fourier coefficients."""
         return math.fsum(a * a for a in self.coefficients) / (1 if self.basis == "chi" else 4)
+
+    def card(self) -> Card:
+        """What is shown: degree, sparsity, and the largest components."""
+        order = sorted(zip(self.supports, self.coefficients, strict=True), key=lambda each: -abs(each[1]))
+        rows = [(" ".join(f"x{bit}" for bit in support), len(support), value) for support, value in order[:SHOWN]]
+        facts = [
+            ("degree", self.degree),
+            ("components", self.sparsity),
+            ("mean", self.mean),
+            ("variance", self.variance),
+        ]
+        basis = {"chi": "characters (values 1 and -1)", "phi": "indicators (values 1 and 0)"}[self.basis]
+        more = [f"{len(order) - SHOWN} more components."] if len(order) > SHOWN else []
+        tables = [Table(["component", "size", "coefficient"], rows)] if rows else []
+        return Card(f"A function of {self.dim} bits, in the basis of {basis}", facts, tables, more)
 
     def to_chi(self) -> "WalshFunction":
         r"""The same function in the basis of characters: $\hat f(S)=a_S/2$, the constant gains $\sum_Sa_S/2$."""

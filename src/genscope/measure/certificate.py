@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
 from genscope.bounds.randomised import empirical
+from genscope.display import Card, Displayed, shown
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
@@ -37,7 +38,7 @@ GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Displayed):
     """A bound on the clipped risk of the randomised predictor, and what it rests on."""
 
     certificate: float
@@ -55,6 +56,18 @@ class Certificate:
     assumptions: tuple[str, ...]
     classes: int | None = None
     """Of the labels; None where they are numbers."""
+
+    def card(self) -> Card:
+        """What is shown: the certificate, its terms, and what it rests on."""
+        rows = [
+            *self.terms.items(),
+            ("divergence, nats", self.divergence),
+            ("best constant", self.trivial),
+            ("loss clipped at", self.clip),
+        ]
+        worth = "Vacuous: no better than a constant." if self.vacuous else "Informative: below the best constant."
+        title = f"Risk at most {shown(self.certificate)}, with confidence {shown(self.confidence)}"
+        return Card(title, rows, notes=[worth, *self.assumptions])
 
 
 def certify(

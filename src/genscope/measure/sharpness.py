@@ -21,6 +21,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
+from genscope.display import Card, Displayed, Table
 from genscope.estimate import Estimate
 from genscope.measure import _traces
 from genscope.measure._curvature import Curvature, groups
@@ -38,12 +39,18 @@ _UNITS = 64  # unit vectors per call of the exact method
 
 
 @dataclass(frozen=True)
-class Trace(Estimate):
+class Trace(Estimate, Displayed):
     """A trace with its standard error, and those of the diagonal blocks of the groups (which sum to it)."""
 
     groups: Mapping[str, Estimate]
     products: int
     """Hessian-vector products that it cost."""
+
+    def card(self) -> Card:
+        """What is shown: the trace, and its share in each group."""
+        rows = [(name, str(each)) for name, each in self.groups.items()]
+        tables = [Table(["parameters", "trace"], rows)] if rows else []
+        return Card(f"Trace of the Hessian: {self}", [("Hessian-vector products", self.products)], tables)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from genscope.display import Card, Displayed, shown
 from genscope.fourier import Expression
 from genscope.fourier.walsh import WalshFunction
 from genscope.probe.degree import find_degree
@@ -29,7 +30,7 @@ LARGEST_BITS = 10_000
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Displayed):
     """What a probe found; `degree`, `sparsity` and `confidence` are None if it cannot tell with its queries.
 
     `function` is the sum of the components that were found (of more than 4096 in a table, the largest), in the basis of
@@ -49,6 +50,21 @@ class Findings:
     exact: bool
     left_out: float
     guarantee: str
+
+    def card(self) -> Card:
+        """What is shown: the answers, the largest components, and the guarantee."""
+        told = self.degree is not None
+        function = self.function.card()
+        rows = [
+            ("degree", self.degree if told else f"at least {self.degree_at_least}"),
+            ("components", self.sparsity if told else f"at least {self.sparsity_at_least}"),
+            ("relevant bits", [f"x{bit}" for bit in self.relevant[:20]] + ["…"] * (len(self.relevant) > 20)),
+            ("queries", self.queries),
+            ("share of energy left out", self.left_out),
+            ("confidence", "certain" if self.exact else self.confidence),
+        ]
+        title = "The function was found" if told else "The function was not found with these queries"
+        return Card(f"{title}: {shown(self.queries)} inputs asked", rows, function.tables, [self.guarantee])
 
 
 def probe(

@@ -3,7 +3,6 @@
 Guarantee: exact; thresholds are those of the stored trials, whoever computed them.
 """
 
-import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from genscope.display import Card, Displayed, Table
 from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
@@ -38,7 +38,7 @@ NEXT = {"quick": "standard", "standard": "paper"}
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Displayed):
     """What was asked, and what came out."""
 
     question: Question
@@ -136,20 +136,17 @@ class Answer:
     def __repr__(self) -> str:
         return self.sentence
 
-    def _repr_html_(self) -> str:
-        rows = [
-            [row["network"], f"{row['context_length']:,}", *interval(row), _rate(row), str(row["trials"])]
-            for row in self.rows
-        ]
+    def card(self) -> Card:
+        """What is shown: the answer in a sentence, the thresholds, and what theory says."""
+        rows = [[row["network"], row["context_length"], *interval(row), _rate(row), row["trials"]] for row in self.rows]
         said = [
-            [each.name, f"{each.context_length:,}", size(each.sample_size), kind(each), each.says]
-            for each in self.statements
+            [each.name, each.context_length, size(each.sample_size), kind(each), each.says] for each in self.statements
         ]
         tables = [
-            _table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
-            _table(["theory", "T", "samples", "", "says"], said),
+            Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
+            Table(["theory", "T", "samples", "", "says"], said),
         ]
-        return f"<p>{html.escape(self.sentence)}</p>{''.join(tables)}"
+        return Card(self.sentence, tables=tables, notes=[self.next_step] if self.next_step else [])
 
 
 def recipe(question: Question, name: str) -> str:
@@ -197,12 +194,6 @@ def kind(each: Statement) -> str:
     """How far a statement can be trusted."""
     proved = "explicit" if each.explicit else "order"
     return proved if each.vacuous is None else f"{proved}, {'vacuous' if each.vacuous else 'not vacuous'}"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(each)}</th>" for each in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def collect(question: Question, study: Study, selection: Selection, store: Store) -> Answer:

@@ -147,7 +147,7 @@ def _ideal(question: Question, context_length: int) -> Statement:
         explicit=True,
         vacuous=found is None,
         says=says,
-        source="hypotheses counted (docs/reference/tasks.md)",
+        source="hypotheses counted (genscope.tasks.ideal_sample_size)",
     )
 
 

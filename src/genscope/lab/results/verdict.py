@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from genscope.display import Card, Displayed, Table
+
 Decision = Literal["holds", "fails", "undecided"]
 _WORDS = {"holds": "held", "fails": "failed"}
 DECISIONS: tuple[Decision, ...] = ("holds", "fails", "undecided")
@@ -36,7 +38,7 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Displayed):
     """A claim decided from the trials of its studies at one budget."""
 
     id: str
@@ -69,6 +71,15 @@ class Verdict:
             f"The rule has changed: by the earlier one the claim {_WORDS.get(self.before['verdict'], 'was undecided')} "
             f"on {self.before['decided']} ({self.before['rule']})"
         )
+
+    def card(self) -> Card:
+        """What is shown: the decision, its parts with their numbers, and the rule."""
+        word = {"holds": "holds", "fails": "fails", "undecided": "is undecided"}[self.verdict]
+        parts = [(part.statement, part.decision, dict(part.numbers)) for part in self.parts]
+        rows = [("source", self.source), ("budget", self.budget), ("rule", self.rule)]
+        notes = [*self.cautions, *([self.remark.text] if self.remark else []), self.changed_rule]
+        title = f"{self.id} {word}: {self.statement}"
+        return Card(title, rows, [Table(["part", "decision", "numbers"], parts)], [note for note in notes if note])
 
     @property
     def numbers(self) -> dict[str, Any]:

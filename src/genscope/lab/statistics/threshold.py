@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from genscope.display import Card, Displayed, shown
 from genscope.lab.statistics.success_curve import Counts, Curve
 from genscope.refusal import Refusal
 
@@ -129,7 +130,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Displayed):
     """The size at which the success probability crosses the level, as far as it is known.
 
     `crossed`: `size` with the interval from `low` to `high`. `above` and `below`: outside the sizes that were tried,
@@ -181,6 +182,24 @@ class Threshold:
         mass = np.exp(self.log_likelihood)
         mean = mass @ self.log_sizes / mass.sum()
         return math.sqrt(mass @ (np.array(self.log_sizes) - mean) ** 2 / mass.sum())
+
+    def card(self) -> Card:
+        """What is shown: the threshold in words, and what it rests on."""
+        rate = self.plateau
+        rows = [
+            ("level", words_of(self.level)),
+            ("interval", f"{shown(self.low)} to {shown(self.high)}"),
+            ("trials", self.trials),
+            ("plateau", "–" if rate is None else f"{shown(rate.value)} [{shown(rate.low)}, {shown(rate.high)}]"),
+        ]
+        said = {
+            "crossed": f"{self.axis}: {shown(self.size)} [{shown(self.low)}, {shown(self.high)}]",
+            "above": f"{self.axis}: more than {shown(self.low)}",
+            "below": f"{self.axis}: at most {shown(self.high)}",
+            "plateau": f"{self.axis}: no threshold, the success rate levels off below the level",
+            "unresolved": f"{self.axis}: not resolved with {self.trials} trials",
+        }
+        return Card(said[self.state], rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and words for JSON."""
