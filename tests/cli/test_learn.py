@@ -97,6 +97,26 @@ def raises(key, context_length):
     raise KeyError("not there")
 
 
+def late_with_weights(key, context_length):
+    class Late(Own):
+        def __call__(self, x):
+            raise KeyError("inside the call")
+
+    return Late(build(key, context_length).inner)
+
+
+def forgetful(key, context_length):
+    pass
+
+
+def weightless(key, context_length):
+    return eqx.nn.Lambda(lambda x: 1.0 * x[0])
+
+
+def lonely(key):
+    return None
+
+
 three = 3
 """
 
@@ -136,6 +156,12 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
         (("x0", "--context-length", "4", "--network", "mine.py:wide"), "Return a scalar"),
         (("x0", "--context-length", "4", "--network", "mine.py:gone"), "the file has no 'gone'"),
         (("x0", "--context-length", "4", "--network", "other.py:build"), "there is no file other.py"),
+        (("x0", "--context-length", "4", "--network", "mine.py:three"), "is of type int: it names a function"),
+        (("x0", "--context-length", "4", "--network", "mine.py:lonely"), "called as lonely(key, context_length)"),
+        (("x0", "--context-length", "4", "--network", "mine.py:forgetful"), "returns a NoneType"),
+        (("x0", "--context-length", "4", "--network", "mine.py:weightless"), "there is nothing to train"),
+        (("mine.py:three", "--context-length", "4"), "is of type int: it names a function"),
+        (("mine.py:lonely", "--context-length", "4"), "Give it these two arguments"),
         (("mine.py:numbers", "--context-length", "4"), "with a label 0 or 1"),
         (("mine.py:build", "--context-length", "4"), "Return a task"),
         (("mine.py:task", "--context-length", "4", "--bias", "0.3"), "Leave these options out"),
@@ -149,6 +175,7 @@ def test_bad_questions_get_a_message(mine, refused, arguments, advice):
     ("arguments", "line"),
     [
         (("x0", "--context-length", "4", "--network", "mine.py:broken"), "RuntimeError: my own mistake"),
+        (("x0", "--context-length", "4", "--network", "mine.py:late_with_weights"), "KeyError: 'inside the call'"),
         (("mine.py:raises", "--context-length", "4"), "KeyError: 'not there'"),
     ],
 )

@@ -1,5 +1,7 @@
 """What makes two questions one, how they are found again, and which make no sense."""
 
+import hashlib
+
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -35,6 +37,11 @@ def test_what_changes_a_trial_changes_the_name_and_nothing_else_does():
     names = {ask("x0&x1", **{name: value}).name for name, value in changing.items()}
     assert len(names | {plain.name}) == 1 + len(changing)
     assert ask("x0&x1", success=0.5, width=0.3).name == plain.name
+
+
+def test_names_do_not_depend_on_settings_that_nobody_gave():
+    digest = hashlib.sha256(b'{"function": "x0&x1"}').hexdigest()[:8]
+    assert ask("x0&x1").name == f"learn-x0-x1-{digest}"  # so a setting that is added later changes no name
 
 
 def test_a_question_is_found_again_by_its_text_and_by_its_name_in_a_module():

@@ -13,6 +13,39 @@ import typer
 DEFAULT_STORE = "sqlite:///genscope.db"
 SEEDS = 2**32  # how many keys a number may choose from
 
+
+class Budget(StrEnum):
+    """How much computing a run may cost."""
+
+    quick = "quick"
+    standard = "standard"
+    paper = "paper"
+
+
+class Retry(StrEnum):
+    """Which stored trials run again."""
+
+    failed = "failed"
+
+
+BudgetChoice = Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")]
+RetryFailed = Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
+    ),
+]
 StoreUrl = Annotated[
     str,
     typer.Option(
@@ -44,11 +77,3 @@ DataFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
-
-
-class Budget(StrEnum):
-    """How much computing a run may cost."""
-
-    quick = "quick"
-    standard = "standard"
-    paper = "paper"

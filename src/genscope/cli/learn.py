@@ -4,7 +4,6 @@ Guarantee: what is stored already is not computed again; thresholds have interva
 """
 
 import shlex
-from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
-from genscope.cli.run import Retry
+from genscope.cli._options import (
+    DEFAULT_STORE,
+    AcceptChanges,
+    AsJson,
+    Budget,
+    BudgetChoice,
+    Cluster,
+    DryRun,
+    RetryFailed,
+    StoreUrl,
+    TimeLimit,
+    Workers,
+)
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -73,27 +83,18 @@ def learn(
     rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Most steps of a run.")] = None,
     optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="What takes the steps.")] = None,
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    budget: BudgetChoice = Budget.standard,
     width: Annotated[
         float | None, typer.Option("--width", metavar="X", help="Ends the search: interval within a factor 1 + X.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer: .svg, .png or .pdf.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
-    ] = False,
-    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a trial that takes longer.")
-    ] = None,
+    dry_run: DryRun = False,
+    retry: RetryFailed = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    time_limit: TimeLimit = None,
     accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
@@ -108,23 +109,16 @@ def learn(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._findings import expected
-    from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json
-    from genscope.cli._pool import computing, fitting
-    from genscope.cli._progress import following
-    from genscope.cli._tell import tell_plan
+    from genscope.cli._running import check_dry_run, finished, tell_cost
     from genscope.cli._user_code import users_code
-    from genscope.lab import Store, preview, run
-    from genscope.lab.plans.design import cores
     from genscope.lab.results.cautions import cautions
     from genscope.lab.results.mixtures import failed_trials
     from genscope.questions.asking import prepare
 
     if plot is not None:
         _check_picture(plot)
-    if dry_run and retry is not None:
-        raise Refusal("learn got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+    check_dry_run("learn", dry_run, retry)
     named = _networks(network or ["transformer"], layers, heads, dim)
     with users_code(next((name for name in [function, *named] if ".py:" in name), function)):
         asked = prepare(
@@ -143,19 +137,15 @@ def learn(
             optimizer=None if optimizer is None else optimizer.value,
             width=width,
         )
-    selection = asked.selection
-    with computing(workers, cluster, time_limit) as pool:
-        if dry_run:
-            with find_store(store) or nullcontext() as known:
-                plan = expected(selection, preview(known, selection, workers=1), pool.slots() if pool else cores())
-            print_json(plan) if as_json else tell_plan(plan)
-            return
-        with Store(store) as opened:
-            fit = nullcontext(pool) if pool else fitting(preview(opened, selection, workers=1))
-            with fit as chosen, following(opened) as follow:
-                options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
-                run(asked.study, selection, store=opened, pool=chosen, progress=follow, **options)
-            answer = asked.collect(opened)
+    computed_by = {"store": store, "workers": workers, "cluster": cluster, "time_limit": time_limit}
+    if dry_run:
+        tell_cost(asked.selection, as_json=as_json, **computed_by)
+        return
+    with finished(asked.study, asked.selection, retry=retry, accept_changes=accept_changes, **computed_by) as (
+        stored,
+        _,
+    ):
+        answer = asked.collect(stored)
     frame = answer.reading.frame
     for warning in cautions(answer.reading):
         complain(f"warning: {warning}")

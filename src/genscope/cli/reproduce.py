@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, BudgetChoice, StoreUrl
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -24,7 +24,7 @@ _MOST_WORKERS = 8  # each holds JAX and its programs, half a gigabyte
 
 
 def reproduce(
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.quick,
+    budget: BudgetChoice = Budget.quick,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,

@@ -4,53 +4,42 @@ Guarantee: what is stored already is not computed again.
 """
 
 import shlex
-from contextlib import nullcontext
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, StoreUrl
-from genscope.refusal import Refusal
+from genscope.cli._options import (
+    DEFAULT_STORE,
+    AcceptChanges,
+    AsJson,
+    Budget,
+    BudgetChoice,
+    Cluster,
+    DryRun,
+    RetryFailed,
+    StoreUrl,
+    TimeLimit,
+    Workers,
+)
 
 _SHOWN = 3  # errors that are named before the rest is only counted
 
 
-class Retry(StrEnum):
-    """Which stored trials run again."""
-
-    failed = "failed"
-
-
 def run(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A name of genscope list, or my_file.py:study.")],
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    budget: BudgetChoice = Budget.standard,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="AXIS=VALUE,VALUE", help="Values of an axis; may be repeated."),
     ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Repetitions of each point.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="K", help="Only the repetition number K.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
-    ] = False,
-    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
-    workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="SECONDS",
-            help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
-        ),
-    ] = None,
+    dry_run: DryRun = False,
+    retry: RetryFailed = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    time_limit: TimeLimit = None,
     traceback: Annotated[
         bool, typer.Option("--traceback", metavar="", help="Show the whole traceback of each error of a trial.")
     ] = False,
@@ -67,31 +56,20 @@ def run(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._findings import expected, findings
-    from genscope.cli._lookup import find_selection, find_store
+    from genscope.cli._findings import findings
+    from genscope.cli._lookup import find_selection
     from genscope.cli._output import print_json
-    from genscope.cli._pool import computing, fitting
-    from genscope.cli._progress import following
-    from genscope.cli._tell import tell_findings, tell_plan
-    from genscope.lab import Store, preview
-    from genscope.lab import run as run_study
-    from genscope.lab.plans.design import cores
+    from genscope.cli._running import check_dry_run, finished, tell_cost
+    from genscope.cli._tell import tell_findings
 
+    check_dry_run("run", dry_run, retry)
     chosen, selection = find_selection(study, budget, where, seeds, seed)
-    if dry_run and retry is not None:
-        raise Refusal("run got --dry-run and --retry: the first runs nothing. Leave one of them out.")
-    with computing(workers, cluster, time_limit) as asked:
-        if dry_run:
-            with find_store(store) or nullcontext() as known:
-                plan = expected(selection, preview(known, selection, workers=1), asked.slots() if asked else cores())
-            print_json(plan) if as_json else tell_plan(plan)
-            return
-        with Store(store) as opened:
-            fit = nullcontext(asked) if asked else fitting(preview(opened, selection, workers=1))
-            with fit as pool, following(opened) as follow:
-                options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
-                summary = run_study(chosen, selection, store=opened, pool=pool, progress=follow, **options)
-            facts = findings(chosen, selection, summary, opened)
+    computed_by = {"store": store, "workers": workers, "cluster": cluster, "time_limit": time_limit}
+    if dry_run:
+        tell_cost(selection, as_json=as_json, **computed_by)
+        return
+    with finished(chosen, selection, retry=retry, accept_changes=accept_changes, **computed_by) as (opened, summary):
+        facts = findings(chosen, selection, summary, opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
     for failure in facts["failures"][: None if traceback else _SHOWN]:

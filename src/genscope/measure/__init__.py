@@ -4,6 +4,8 @@ from genscope.measure.attention import support_mass as support_mass
 from genscope.measure.certificate import Certificate as Certificate
 from genscope.measure.certificate import certify as certify
 from genscope.measure.certificate import tuned_posterior as tuned_posterior
+from genscope.measure.consensus import agreement as agreement
+from genscope.measure.consensus import consensus as consensus
 from genscope.measure.covering import greedy_cover as greedy_cover
 from genscope.measure.covering import largest_packing as largest_packing
 from genscope.measure.covering import smallest_cover as smallest_cover

@@ -64,7 +64,7 @@ NAMED: dict[str, Network] = {
     "transformer": Network(
         "one-layer Transformer of width 64 with 16 heads, read at CLS, by its exact shortcut",
         _drawing(partial(BitClassifier, initialisation=TUNED)),
-        Recipe(rate=1e-3, epsilon=1e-5),
+        Recipe(rate=1e-3, epsilon=1e-5, floor=1e-3),
         predict=lambda model, x: model.outputs(x),
         prepare=_indicators,
         train=outputs_of_indicators,

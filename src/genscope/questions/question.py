@@ -72,9 +72,12 @@ class Question:
     @functools.cached_property
     def name(self) -> str:
         """Of the study: words of the function, and a hash of all that determines the trials."""
-        facts = {name: value for name, value in dataclasses.asdict(self).items() if name not in _TOLD}
-        facts["task"] = None if self.task is None else self.task.digest
-        text = json.dumps(facts, sort_keys=True)
+        standard = dataclasses.asdict(Question(self.function))
+        given = dataclasses.asdict(self)
+        facts = {name: given[name] for name in given if name not in _TOLD and given[name] != standard[name]}
+        if self.task is not None:
+            facts["task"] = self.task.digest
+        text = json.dumps({"function": self.function, **facts}, sort_keys=True)
         words = re.sub(r"[^a-z0-9]+", "-", self.function.partition("@")[0].lower()).strip("-")[:40].strip("-")
         return f"learn-{words}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
@@ -225,7 +228,7 @@ def _word(value: Any) -> str:
 def made_task(file: UserFile, key: Key[Array, ""], context_length: int) -> AbstractTask:
     """The user's task: an object as it is, or what their function makes of a key and the context length."""
     found = file.found()
-    made = found if isinstance(found, AbstractTask) else found(key, context_length)
+    made = found if isinstance(found, AbstractTask) else file.call(key, context_length)
     if not isinstance(made, AbstractTask):
         raise Refusal(
             f"got {file.label}, which gives a {type(made).__name__}: it names a genscope.tasks.AbstractTask, or a "

@@ -7,7 +7,7 @@ Guarantee: exact; the same question asked twice is the same study, and its trial
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtyping import Array, Key
@@ -15,9 +15,9 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
 from genscope.questions.networks import IDEAL, NAMED
 from genscope.questions.question import Question
-from genscope.questions.trial import network_of, run_trial
+from genscope.questions.trial import Watch, network_of, run_trial
 
-REVISION = 1
+REVISION = 2
 """Raised when a change of code or of a recipe changes numbers."""
 
 BUDGETS = {  # the largest sample, the trials of a threshold at most, the width that is looked for
@@ -39,10 +39,11 @@ class Learning:
     """One run: a function at a random placement, a sample, a network trained on it; success on held-out examples."""
 
     question: Question
+    watch: Watch | None = field(default=None, compare=False)
 
     def __call__(self, key: Key[Array, ""], **point: Any) -> dict[str, Any]:
         """The trial of a point."""
-        return run_trial(self.question, key, **point)
+        return run_trial(self.question, key, watch=self.watch, **point)
 
 
 def search(question: Question, budget: str) -> Search:

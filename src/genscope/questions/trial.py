@@ -12,25 +12,24 @@ Guarantee: exact; function, initial weights, sample and held-out examples come f
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Key
+from jaxtyping import Array, Bool, Float, Key
 
-from genscope.models import outputs
+from genscope.measure.consensus import consensus
+from genscope.questions import user_networks
 from genscope.questions.networks import IDEAL, OWN, Network, named
 from genscope.questions.placements import placements
 from genscope.questions.question import Question
-from genscope.questions.user_files import UserFile
 from genscope.random import biased_bits, derived, stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, Batch, find_rival
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean
-from genscope.train import Fit, Floor, Minibatch, Risk, Validation, fit, logistic
+from genscope.train import Fit, Floor, Minibatch, Risk, TrainingState, Validation, fit, logistic
 
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
@@ -39,10 +38,30 @@ FRESH = 1000  # unlabelled inputs on which restarts are compared
 SCREEN = 5.0  # standard deviations below the asked accuracy, at which a look at 500 examples is enough
 
 
+class Look(NamedTuple):
+    """What is seen of a run at a look; whoever watches changes nothing of it."""
+
+    steps: int
+    losses: Float[np.ndarray, " steps"]  # since the last look
+    model: Any
+    learner: Network
+    task: AbstractTask
+    validation: Validation
+
+
+Watch = Callable[[Look], None]
+
+
 def run_trial(
-    question: Question, key: Key[Array, ""], *, context_length: int, network: str, sample_size: int
+    question: Question,
+    key: Key[Array, ""],
+    *,
+    context_length: int,
+    network: str,
+    sample_size: int,
+    watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """Whether one network learns one function from one sample."""
+    """Whether one network learns one function from one sample; `watch` sees a run without restarts."""
     task = question.draw(stream(key, "support"), context_length)
     data_key = stream(key, "data")
     sample = _sample(task, stream(data_key, "training"), sample_size, question.noise)
@@ -61,7 +80,15 @@ def run_trial(
         accuracy = validation.accuracy(chosen.model)
         success = accuracy >= question.accuracy
     else:
-        chosen = train(keys[0], lambda progress: reached(validation, progress.model, question.accuracy))
+
+        def stop(progress: TrainingState) -> bool:
+            if watch is not None:
+                watch(Look(progress.steps, progress.losses, progress.model, learner, task, validation))
+            return reached(validation, progress.model, question.accuracy)
+
+        if watch is not None:
+            watch(Look(0, np.zeros(0), learner.build(keys[0], context_length), learner, task, validation))
+        chosen = train(keys[0], stop)
         success = chosen.stopped
         accuracy = 1.0 if success and question.accuracy == 1 else validation.accuracy(chosen.model)
     return {
@@ -138,51 +165,17 @@ def _decisions(model: Any, x: Array, predict: Callable[..., Array]) -> Bool[Arra
 
 
 def _consensus(learner: Network, models: Sequence[Any], task: AbstractTask, key: Key[Array, ""]) -> int:
-    """The number of the model that agrees with some other one on most of some fresh inputs; the first of equals."""
+    """The number of the model that agrees with some other one on most of some fresh inputs."""
     x = _noisy(task, key, FRESH, 0.0).x
     votes = np.stack([np.asarray(_decisions(model, x, predict=learner.predict)) for model in models])
-    agreement = (votes[:, None] == votes[None]).mean(axis=2)
-    np.fill_diagonal(agreement, -1)
-    return int(agreement.max(axis=1).argmax())
+    return int(consensus(votes).argmax())
 
 
 @functools.cache
 def network_of(question: Question, name: str) -> Network:
     """The network of a name, or of a label of the user's."""
     own = next((file for file in question.builders if file.label == name), None)
-    return named(name) if own is None else Network(own.label, functools.partial(_built, own), OWN)
-
-
-class _Rest:
-    """What a user's module has beside its arrays: equal to itself alone, and hashed as such."""
-
-    def __init__(self, tree: Any):
-        self.tree = tree
-
-
-class Own(eqx.Module):
-    """A user's network as arrays and the rest, which programs are compiled for."""
-
-    arrays: Any
-    rest: _Rest = eqx.field(static=True)
-
-    def outputs(self, x: Array) -> Array:
-        """Outputs of a batch."""
-        return outputs(eqx.combine(self.arrays, self.rest.tree), x)
-
-
-def _built(file: UserFile, key: Key[Array, ""], context_length: int) -> Own:
-    """The user's network; parts that are no arrays are those of its first, so that programs are shared."""
-    arrays, rest = eqx.partition(file.found()(key, context_length), eqx.is_array)
-    first = _first_rest(file, context_length)
-    # A class that the builder defines anew with every call is another class each time: its programs are not shared.
-    same = jax.tree.structure(rest) == jax.tree.structure(first.tree)
-    return Own(arrays, first if same else _Rest(rest))
-
-
-@functools.cache
-def _first_rest(file: UserFile, context_length: int) -> _Rest:
-    return _Rest(eqx.partition(file.found()(jr.key(0), context_length), eqx.is_array)[1])
+    return named(name) if own is None else Network(own.label, functools.partial(user_networks.built, own), OWN)
 
 
 def check_task(question: Question, context_length: int) -> None:
@@ -222,17 +215,6 @@ def check_network(question: Question, name: str, context_length: int) -> None:
         _check_ideal(question, context_length)
         return
     network_of(question, name)  # refuses a name that is not known
-    if name not in {file.label for file in question.builders}:
-        return
-    model = next(file for file in question.builders if file.label == name).found()(jr.key(0), context_length)
-    if not callable(model):
-        raise Refusal(
-            f"learn got the network {name}, whose builder returns a {type(model).__name__}: it is an Equinox module "
-            "that takes one example. Return one."
-        )
-    shape = eqx.filter_eval_shape(outputs, model, jnp.zeros((2, context_length), bool)).shape
-    if shape != (2,):
-        raise Refusal(
-            f"learn got the network {name}, whose output for one example of {context_length} bits has the shape "
-            f"{shape[1:]}: it is one number, the logit of label 1, of shape (). Return a scalar."
-        )
+    for file in question.builders:
+        if file.label == name:
+            user_networks.check(file, context_length)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jaxtyping import Array, Key
+
 from genscope.lab.execution.reference import load
 from genscope.refusal import Refusal
 
@@ -40,6 +42,25 @@ class UserFile:
                 "on this machine. Leave it alone while the question is worked on, or ask again."
             )
         return _found(self.path, self.name, self.digest)
+
+    def call(self, key: Key[Array, ""], context_length: int) -> Any:
+        """What the user's function makes of a key and a context length; what it raises comes out."""
+        function = self.found()
+        if not callable(function):
+            raise Refusal(
+                f"got {self.label}, which is of type {type(function).__name__}: it names a function of a key and a "
+                "context length. Name one."
+            )
+        try:
+            inspect.signature(function).bind(key, context_length)
+        except TypeError as error:
+            raise Refusal(
+                f"got {self.label}, which cannot be called with a key and a context length ({error}): it is called as "
+                f"{self.name}(key, context_length). Give it these two arguments."
+            ) from None
+        except ValueError:  # written in C: it has no signature, and says itself what it takes
+            pass
+        return function(key, context_length)
 
 
 def is_user_file(text: str) -> bool:

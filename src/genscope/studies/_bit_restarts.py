@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from genscope.measure.consensus import agreement, consensus
 from genscope.models.bit_classifier import BitClassifier
 from genscope.models.bit_classifier_fast import table
 from genscope.models.bit_classifier_stack import Stack, member, outputs, outputs_of_indicators, stack
@@ -33,7 +34,6 @@ RULE = "consensus"  # by which a run is chosen; it and the number of runs were f
 UNLABELLED = 1000  # fresh inputs on which runs are compared
 LOOKED_AT = 250  # of them, for attention
 SHAPE = 64  # rows of the smallest padded sample: few shapes to compile, and few rows that count for nothing
-NEARLY = 0.005  # agreements that differ by less are taken for equal
 
 
 class Evidence(NamedTuple):
@@ -50,20 +50,8 @@ class Evidence(NamedTuple):
         return self.logits > 0
 
 
-def agreement(answers: Bool[np.ndarray, "runs inputs"]) -> Float[np.ndarray, "runs runs"]:
-    """Shares of inputs on which two runs agree; 0 between a run and itself."""
-    shares = (answers[:, None] == answers[None]).mean(axis=2)
-    return shares * (1 - np.eye(len(shares)))
-
-
-def _consensus(seen: Evidence) -> np.ndarray:
-    """Agreement with the best partner; among those that nearly have the best, by concentration."""
-    best = agreement(seen.answers).max(axis=1)
-    return np.where(best > best.max() - NEARLY, 1 + seen.concentration, best)
-
-
 RULES: Mapping[str, Callable[[Evidence], np.ndarray]] = {  # a score for each run; the first of the largest is chosen
-    "consensus": _consensus,
+    "consensus": lambda seen: consensus(seen.answers, seen.concentration),
     "partner": lambda seen: agreement(seen.answers).max(axis=1),
     "vote": lambda seen: (seen.answers == (2 * seen.answers.sum(axis=0) > len(seen.answers))).mean(axis=1),
     "attention": lambda seen: seen.concentration,
