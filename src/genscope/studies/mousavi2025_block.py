@@ -176,15 +176,12 @@ STUDY = Study(
     title="The query-key matrix of a trained Transformer",
     source="mousavi2025, Figure 2",
     trial=trial,
-    trial_cost=12.0,
+    trial_cost=150.0,
     revision=2,
-    points=(
-        *grid(context_length=[100], protocol=["text"], steps=[3 * PER_EPOCH]),
-        *grid(context_length=[100], protocol=["code"], steps=[8 * PER_EPOCH]),
-    ),
+    points=grid(context_length=[100], protocol=["text", "code"], steps=[8 * PER_EPOCH]),
     seeds=2,
     budgets={
-        "quick": Plan(grid(context_length=[25], protocol=["code"], steps=[1_500]), seeds=1),
+        "quick": Plan(grid(context_length=[25], protocol=["code"], steps=[1_500]), seeds=1, trial_cost=12.0),
         "paper": Plan(grid(context_length=[100], protocol=["code", "text"], steps=[MOST]), seeds=2),
     },
     figures=(
