@@ -42,6 +42,7 @@ from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,
     mousavi2025_constructions,
+    mousavi2025_ffn_trained,
     mousavi2025_lower,
     mousavi2025_simple,
     mousavi2025_sparsity,
@@ -278,6 +279,11 @@ def _points(study, **where) -> list:
 _SIMPLE = {"context_length": [25], "protocol": ["code"], "draw": [0, 1], "run": [0]}
 _TOKENS = {"protocol": ["code"], "draw": [0, 1, 2], "run": [0]}
 
+
+def _no_decay(patch: Patch) -> None:
+    _wrap(patch, mousavi2025_ffn_trained, "Regularised", lambda true, objective, decay: true(objective, 1e-9 * decay))
+
+
 FAULTS = {
     "A1": Fault(
         "the constant of the softmax halved",
@@ -381,6 +387,11 @@ FAULTS = {
         _lenient(mousavi2025_sparsity, lambda options: options["architecture"] == "ffn" and options["sparsity"] == 2),
         [Plan(grid(architecture=["transformer", "ffn"], sparsity=[1, 2], protocol=["code"], draw=[0, 1, 2]))],
         slow=True,
+    ),
+    "B9": Fault(
+        "training without weight decay",
+        _no_decay,
+        [Plan(grid(network=["indexed"], decay=[0.7], sample_size=[4, 8]), seeds=2)],
     ),
     "C1": Fault(
         "attention half as sharp",

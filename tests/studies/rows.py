@@ -63,6 +63,7 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("mousavi2025-heads-lower", {"family": "retrieval", "sparsity": 4, "dim": 1, "heads": 2}),
     ("mousavi2025-heads-lower", {"family": "best", "sparsity": 3, "dim": 2, "heads": 2}),
     ("mousavi2025-ffn-lower", {"context_length": 6, "dim": 4, "sample_size": 10}),
+    ("mousavi2025-ffn-trained", {"network": "indexed", "sample_size": 4, "decay": 1.0}),
     ("mousavi2025-1str", {**_1STR, "architecture": "transformer", "protocol": "code"}),
     ("mousavi2025-1str", {**_1STR, "architecture": "ffn", "protocol": "code"}),
     ("mousavi2025-block", {"context_length": 5, "protocol": "code", "steps": 50}),
