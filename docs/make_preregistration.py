@@ -17,6 +17,7 @@ import polars as pl
 from genscope import claims
 from genscope.claims import lintilhac2026_attention
 from genscope.lab import BUDGETS, Reading, select
+from genscope.studies import mousavi2025_ffn_trained
 
 HERE = Path(__file__).parent
 LOG, PAGE = HERE / "preregistration.toml", HERE / "preregistration.md"
@@ -42,6 +43,8 @@ FAILS = {
     "or of the FFN's exponent less an RNN's below 0",
     "B7": "one run whose training is over with a block share of 0.9 or less, or a share of αI of ¾ or less",
     "B8": "an upper limit of one of the slopes below 0",
+    "B9": "one stationary run outside the span of its sample, an upper limit of a mean excess below 0, or one n at "
+    "which every kind of network at every decay has a lower limit of the mean excess above n/(2Nd)",
     "B11": "a lower limit of an exponent above 0.6 where the table has a tick, an upper limit below 0.6 (FFN: 1) where "
     "it has a cross",
     "C1": "one error above 1e-12, or one below it with attention half as sharp",
@@ -102,6 +105,16 @@ def a6(size: int, chance: np.random.Generator, share: float) -> Reading:
     return Reading(pl.DataFrame([{**base, "on_support": bool(g)} for g in chance.random(size) < share]), (), 0)
 
 
+def b9(size: int, chance: np.random.Generator, share: float) -> Reading:
+    """Stationary runs of all cells, whose mean excess is a share of n/(Nd); deviations as large as were explored."""
+    rows = [
+        {**point, "status": "ok", "stationary": True, "outside": 0.0, "excess_share": share + 0.1 * float(noise)}
+        for point in mousavi2025_ffn_trained.STUDY.points
+        for noise in chance.normal(size=size)
+    ]
+    return Reading(pl.DataFrame(rows), (), 0)
+
+
 def c6(size: int, chance: np.random.Generator, share: float) -> Reading:
     """Converged runs of all arms, of which a share shows its components and none did before training."""
     base = {"status": "ok", "context_length": 20, "sparsity": 3, "scores": "factored", "converged": True}
@@ -119,12 +132,13 @@ def power(claim: claims.Claim) -> str:
     made: dict[str, tuple[Callable[..., Reading], int, list[float]]] = {
         "A5": (a5, 120, [0.4, 0.5, 0.65, 0.8]),
         "A6": (a6, 40, [0.6, 0.7, 0.8, 0.9]),
+        "B9": (b9, mousavi2025_ffn_trained.STUDY.seeds, [0.4, 0.5, 0.6]),
         "C6": (c6, lintilhac2026_attention.RUNS, [0.35, 0.5, 0.6, 0.65, 0.7]),
     }
     if claim.id not in made:
         return POWER.get(claim.id, FAULT)
     make, size, shares = made[claim.id]
-    each = " in each arm" if claim.id == "C6" else ""
+    each = {"B9": " in each cell", "C6": " in each arm"}.get(claim.id, "")
     return f"{size} runs{each}, {simulated(claim, functools.partial(make, size), shares)}"
 
 

@@ -43,6 +43,7 @@ PLACES = {
     "mousavi2025": {
         "Section": "1 1.1 1.2 2 3 3.1 3.2 4 4.1 4.2 5 6",
         "Figure": "1 1a 1b 2 3",
+        "Table": "1",
         "Appendix": "A A.1 A.2 A.3 B B.1 B.2 B.3 B.4 B.5 B.6 C D E",
         "Assumption": "1 2 3",
     },

@@ -43,6 +43,7 @@ from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,
     mousavi2025_constructions,
+    mousavi2025_ffn_adamw,
     mousavi2025_ffn_trained,
     mousavi2025_lower,
     mousavi2025_simple,
@@ -210,7 +211,7 @@ def _two_tokens(patch: Patch) -> None:
 
 
 def _best_of_its_sample(patch: Patch) -> None:
-    _wrap(patch, mousavi2025_ffn_trained, "span_risk", lambda true, *arguments: 2.0)
+    _wrap(patch, mousavi2025_ffn_adamw, "span_risk", lambda true, *arguments: 2.0)
 
 
 def _one_encoding_for_all(patch: Patch) -> None:
@@ -298,6 +299,11 @@ def _points(study, **where) -> list:
 _SIMPLE = {"context_length": [3], "protocol": ["code"], "draw": [0, 1, 2], "run": [0], "until": ["relative"]}
 _TOKENS = {"protocol": ["code"], "draw": [0, 1, 2], "run": [0]}
 
+
+def _no_decay(patch: Patch) -> None:
+    _wrap(patch, mousavi2025_ffn_trained, "Regularised", lambda true, objective, decay: true(objective, 1e-9 * decay))
+
+
 FAULTS = {
     "A1": Fault(
         "the constant of the softmax halved",
@@ -380,7 +386,7 @@ FAULTS = {
         _best_of_its_sample,
         [
             Plan(_points(mousavi2025_lower.FEEDFORWARD, dim=4)),
-            Plan(_points(mousavi2025_ffn_trained.STUDY, sample_size=10), seeds=4),
+            Plan(_points(mousavi2025_ffn_adamw.STUDY, sample_size=10), seeds=4),
         ],
     ),
     "B5": Fault(
@@ -426,6 +432,11 @@ FAULTS = {
         _other_threshold(mousavi2025_1str, lambda options: options["architecture"] == "ffn", FIRST),
         [Plan(grid(architecture=["ffn"], context_length=[8, 10, 12], **_TOKENS)), None],
         slow=True,
+    ),
+    "B9": Fault(
+        "training without weight decay",
+        _no_decay,
+        [Plan(grid(network=["indexed"], decay=[0.7], sample_size=[4, 8]), seeds=2)],
     ),
     "C1": Fault(
         "attention half as sharp",

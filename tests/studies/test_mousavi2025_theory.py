@@ -7,7 +7,7 @@ import pytest
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
 from genscope.lab import Store, read, run, select
 from genscope.random import stream
-from genscope.studies import mousavi2025_ffn_trained, mousavi2025_lower
+from genscope.studies import mousavi2025_ffn_adamw, mousavi2025_lower
 from genscope.studies.mousavi2025_constructions import RECURRENT, TOKENS
 from genscope.studies.mousavi2025_lower import FEEDFORWARD, HEADS, ffn_trial, heads_trial
 from genscope.tasks.links import Linear
@@ -58,7 +58,7 @@ def test_checks_of_b4_hold_at_the_quick_budget(verdict):
 
 def test_a_trained_ffn_beside_the_best_in_the_span():
     """The span's risk by another route: projections onto an orthonormal basis, for the link that was drawn."""
-    record = mousavi2025_ffn_trained.trial(KEY, sample_size=10)
+    record = mousavi2025_ffn_adamw.trial(KEY, sample_size=10)
     task = TokenRegression.draw(stream(KEY, "task"), context_length=8, dim=5, shared_positions=True)
     sample = task.sample(stream(KEY, "data"), 10)
     basis = np.linalg.qr(np.asarray(sample.x, float)[:, :, :5].reshape(10, 40).T)[0]
@@ -68,7 +68,7 @@ def test_a_trained_ffn_beside_the_best_in_the_span():
     assert record["span_risk"] == pytest.approx(1 - inside, abs=1e-6)
     assert record["bound"] == 1 - 10 / 40
     assert record["least_risk"] <= record["risk"]
-    assert record["train_loss"] < mousavi2025_ffn_trained.SETTLED
+    assert record["train_loss"] < mousavi2025_ffn_adamw.SETTLED
     assert 0.1 < record["outside_share"] < 1  # it starts, and stays, outside the span
 
 

@@ -17,7 +17,7 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 from genscope.claims._base import Claim, Decision, Part, above, code_check
 from genscope.claims.mousavi2025_training import heads_parts
 from genscope.lab import Reading
-from genscope.studies import mousavi2025_constructions, mousavi2025_ffn_trained, mousavi2025_heads, mousavi2025_lower
+from genscope.studies import mousavi2025_constructions, mousavi2025_ffn_adamw, mousavi2025_heads, mousavi2025_lower
 
 SEVERAL = 4  # values of α
 LINEAR = 0.99  # least squared correlation of α and the logarithm of the error
@@ -276,7 +276,7 @@ B4 = Claim(
         "ridge regression at or above it"
     ),
     studies={"quick": (mousavi2025_lower.FEEDFORWARD,)}
-    | dict.fromkeys(("standard", "paper"), (mousavi2025_lower.FEEDFORWARD, mousavi2025_ffn_trained.STUDY)),
+    | dict.fromkeys(("standard", "paper"), (mousavi2025_lower.FEEDFORWARD, mousavi2025_ffn_adamw.STUDY)),
     decide=_b4,
     weighs_failures=True,
     departures={"quick": ("no trained networks: undecided at this budget",)},
