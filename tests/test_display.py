@@ -69,7 +69,7 @@ def _threshold():
 
 
 def _certificate():
-    return measure.certificate.Certificate(
+    return measure.Certificate(
         0.4, 0.2, 12.0, {"empirical risk": 0.2, "divergence": 0.2}, 0.95, 1.0, 0.5, False, {"w": 0.1}, ("independent",)
     )
 
@@ -115,7 +115,7 @@ def test_a_result_shows_itself(name):
 
 
 def test_a_trace_shows_its_groups_and_prints_as_a_number():
-    trace = measure.sharpness.Trace(3.0, 0.5, {"w <b>": Estimate(1.0, 0.1)}, 64)
+    trace = measure.Trace(3.0, 0.5, {"w <b>": Estimate(1.0, 0.1)}, 64)
     assert str(trace) == "3 ± 0.5"
     page = Reader(trace._repr_html_())
     assert "w <b>" in page.text

@@ -46,7 +46,7 @@ def test_metadata_are_complete_and_valid(made):
     classifiers = told.classifiers or []
     assert {f"Programming Language :: Python :: {version}" for version in VERSIONS} <= set(classifiers)
     assert {"report", "explorer", "postgres", "cluster", "torch", "all"} <= set(told.provides_extra or [])
-    assert BytesParser().parsebytes(text).get_payload().startswith("# genscope")
+    assert str(BytesParser().parsebytes(text).get_payload()).startswith("# genscope")
 
 
 def test_the_source_archive_builds_the_same_wheel(made, tmp_path):

@@ -68,8 +68,8 @@ class Module:
 
     def definitions(self) -> dict[str, ast.ClassDef | ast.FunctionDef]:
         """Public classes and functions by name."""
-        kinds = ast.ClassDef | ast.FunctionDef
-        return {node.name: node for node in self.tree.body if isinstance(node, kinds) and node.name[0] != "_"}
+        found = [node for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+        return {node.name: node for node in found if node.name[0] != "_"}
 
 
 @functools.cache
@@ -120,9 +120,9 @@ def fields(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
     """Public annotated attributes of a class, each with the docstring that follows it."""
     for statement, after in zip(node.body, [*node.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            told = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
             if statement.target.id[0] != "_":
-                yield statement, str(after.value.value) if told else ""  # pyright: ignore[reportAttributeAccessIssue]
+                yield statement, str(told)
 
 
 def methods(node: ast.ClassDef) -> Iterator[ast.FunctionDef]:

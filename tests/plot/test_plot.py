@@ -39,7 +39,7 @@ def test_both_libraries_draw_the_same_numbers(name, tmp_path):
     lines = [line.get_ydata() for line in axes.lines]
     for each in picture.series:
         if each.kind == "bars":
-            assert [bar.get_height() for bar in axes.patches] == pytest.approx(list(each.y))
+            assert [bar.get_height() for bar in axes.containers[0]] == pytest.approx(list(each.y))
         else:
             assert any(len(line) == len(each.y) and np.allclose(line, each.y) for line in lines)
     assert axes.get_xscale() == ("log" if picture.log_x else axes.get_xscale())

@@ -3,6 +3,7 @@
 Guarantee: exact; what is drawn are the numbers of the result; what has no number is left out, and the title counts it.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,10 +25,8 @@ def success_curve(threshold: Threshold, counts: Mapping[float, tuple[int, int]] 
     """The fitted success rate against the size; `counts` adds successes of trials at each size, with 95 % intervals."""
     if threshold.curve is None or not threshold.log_sizes:
         raise Refusal("success_curve got a threshold without trials: there is no curve to draw. Run some trials first.")
-    ends = np.exp([threshold.log_sizes[0], threshold.log_sizes[-1]])
-    if counts:
-        ends = [min(counts), max(counts)]
-    sizes = np.geomspace(*ends, STEPS)
+    low, high = math.exp(threshold.log_sizes[0]), math.exp(threshold.log_sizes[-1])
+    sizes = np.geomspace(min(counts) if counts else low, max(counts) if counts else high, STEPS)
     drawn = [Series("fitted", sizes.tolist(), threshold.probability(sizes).tolist())]
     if counts:
         shares = [won / tried for won, tried in counts.values()]
