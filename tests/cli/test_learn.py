@@ -62,6 +62,8 @@ def test_an_open_threshold_ends_with_the_next_step(call, call_json):
 
 FILE = """
 import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
 
 import genscope as gs
 
@@ -95,6 +97,26 @@ def numbers(key, context_length):
 
 def raises(key, context_length):
     raise KeyError("not there")
+
+
+class Chain(gs.tasks.AbstractTask):
+    # Each bit is the one before it, but for one in twenty; the label is the first.
+    length: int = eqx.field(static=True)
+
+    def __init__(self, key, context_length):
+        self.length = context_length
+
+    @property
+    def context_length(self):
+        return self.length
+
+    def inputs(self, key, size):
+        first, changes = jr.split(key)
+        start = jr.bernoulli(first, 0.5, (size, 1))
+        return jnp.cumsum(jnp.concatenate([start, jr.bernoulli(changes, 0.05, (size, self.length - 1))], 1), 1) % 2 == 1
+
+    def target(self, x):
+        return x[0].astype(float)
 
 
 def late_with_weights(key, context_length):
@@ -138,6 +160,21 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
     assert call_json(*asked, "--steps", "80", "--rate", "0.05") == facts
 
 
+def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
+    """A Walsh sum of degree 1 is linear, and so is the first bit of a chain, whatever its neighbours."""
+    asked = ("--network", "linear", "--steps", "300", "--rate", "0.05", *QUICK)
+    facts = call_json("learn", "mine.py:numbers", "--context-length", "4", "--error", "0.02", *asked)
+    [row] = facts["answers"]
+    assert facts["question"]["error"] == 0.02
+    assert row["high"] < 200
+    with Store("sqlite:///genscope.db") as store:
+        frame = store.frame(facts["question"]["study"])
+        assert (frame["success"] == (frame["held_out_error"] <= 0.02)).all()
+    facts = call_json("learn", "mine.py:Chain", "--context-length", "6", *asked)
+    [row] = facts["answers"]
+    assert row["high"] < 500
+
+
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
@@ -162,7 +199,9 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
         (("x0", "--context-length", "4", "--network", "mine.py:weightless"), "there is nothing to train"),
         (("mine.py:three", "--context-length", "4"), "is of type int: it names a function"),
         (("mine.py:lonely", "--context-length", "4"), "Give it these two arguments"),
-        (("mine.py:numbers", "--context-length", "4"), "with a label 0 or 1"),
+        (("mine.py:numbers", "--context-length", "4"), "Say by --error which mean squared error is success"),
+        (("x0", "--context-length", "4", "--error", "0.1"), "labels of an expression are 0 and 1"),
+        (("mine.py:numbers", "--context-length", "4", "--error", "0.1", "--noise", "0.1"), "Leave them out"),
         (("mine.py:build", "--context-length", "4"), "Return a task"),
         (("mine.py:task", "--context-length", "4", "--bias", "0.3"), "Leave these options out"),
     ],

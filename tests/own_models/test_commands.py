@@ -114,3 +114,30 @@ def test_certificates_are_drawn_in_single_precision():
         "sharpness", "m.py:double", "--data", "d.npz", "--loss", "cross-entropy", "--method", "exact", "--json"
     )
     assert facts["parameters"] == 15
+
+
+LEARNERS = """
+import torch
+from torch import nn
+
+
+def build(key, context_length):
+    return nn.Sequential(nn.Linear(context_length, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+def wide(key, context_length):
+    return nn.Linear(context_length, 3)
+"""
+
+
+def test_a_module_learns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "learners.py").write_text(LEARNERS)
+    asked = ("learn", "x0", "--context-length", "4", "--budget", "quick", "--width", "0.9", "--steps", "200")
+    found = invoke(*asked, "--rate", "0.03", "--network", "learners.py:build", "--json")
+    assert found.exit_code == 0, found.stderr
+    [row] = json.loads(found.stdout)["answers"]
+    assert row["network"].startswith("learners.py:build@")
+    assert row["high"] < 200
+    refused = invoke(*asked, "--network", "learners.py:wide")
+    assert (refused.exit_code, "Return a scalar" in " ".join(refused.stderr.split())) == (2, True)

@@ -8,12 +8,13 @@ import pytest
 
 from genscope.models import BitPerceptron, outputs
 from genscope.questions import trial as trials
+from genscope.questions.held_out import Accuracy, Error
 from genscope.questions.networks import NAMED, named
 from genscope.questions.question import ask
-from genscope.questions.trial import check_network, network_of, reached, run_trial
+from genscope.questions.trial import check_network, network_of, run_trial
 from genscope.questions.user_files import local
 from genscope.random import root, stream
-from genscope.tasks import SparseExpression
+from genscope.tasks import SparseExpression, WalshSum
 from genscope.train import Validation
 from tests import chance
 
@@ -65,12 +66,30 @@ def test_an_accuracy_below_one_is_compared_exactly_and_screened_far_from_it():
     model = BitPerceptron(2, hidden=(), key=jr.key(0))
     right = eqx.tree_at(lambda m: (m.w_read, m.b_read), model, (jax.numpy.array([-1.0, 0]), jax.numpy.zeros(())))
     wrong = eqx.tree_at(lambda m: m.w_read, right, jax.numpy.array([0.0, 1.0]))
-    validation = Validation(task, key=jr.key(3), predict=outputs)
-    found = validation.accuracy(wrong)
-    assert reached(validation, right, 0.99)
-    assert reached(validation, wrong, found)
-    assert not reached(validation, wrong, found + 1e-4)
-    assert not reached(validation, wrong, 0.9)
+    found = Validation(task, key=jr.key(3), predict=outputs).accuracy(wrong)
+
+    def reached(model, wanted):
+        return Accuracy(task, jr.key(3), outputs, wanted).reached(model)
+
+    assert reached(right, 0.99)
+    assert reached(wrong, found)
+    assert not reached(wrong, found + 1e-4)
+    assert not reached(wrong, 0.9)
+    assert Accuracy(task, jr.key(3), outputs, 0.9).measured(wrong) == {"held_out_accuracy": found}
+
+
+def test_an_error_is_the_mean_square_over_all_held_out_examples():
+    task = WalshSum.draw(jr.key(1), context_length=3, degree=2, sparsity=2)
+    model = BitPerceptron(3, hidden=(), key=jr.key(0))
+    chunks = [task.sample(jr.fold_in(jr.key(3), index), 500) for index in range(20)]
+    squares = [(np.asarray(outputs(model, chunk.x)) - np.asarray(chunk.y)) ** 2 for chunk in chunks]
+    expected = np.mean(squares)
+    held_out = Error(task, jr.key(3), outputs, float(expected) * 1.001)
+    assert held_out.measured(model)["held_out_error"] == pytest.approx(expected, rel=1e-5)
+    assert held_out.glance(model) == pytest.approx(np.mean(squares[0]), rel=1e-5)
+    assert held_out.reached(model)
+    assert not Error(task, jr.key(3), outputs, float(expected) * 0.999).reached(model)
+    assert not Error(task, jr.key(3), outputs, float(expected) * 0.1).reached(model)
 
 
 def test_restarts_choose_by_agreement_and_never_look_at_labels(monkeypatch):

@@ -73,6 +73,10 @@ def learn(
     accuracy: Annotated[
         float, typer.Option("--accuracy", metavar="P", help="Share of held-out examples that a run must get right.")
     ] = 1.0,
+    error: Annotated[
+        float | None,
+        typer.Option("--error", metavar="X", help="Mean squared error to reach, of a task whose labels are numbers."),
+    ] = None,
     success: Annotated[float, typer.Option("--success", metavar="P", help="Share of trials that must succeed.")] = 0.8,
     restarts: Annotated[
         int, typer.Option("--restarts", metavar="K", help="Networks per sample; the one that agrees best counts.")
@@ -129,6 +133,7 @@ def learn(
             noise=noise,
             bias=_bias(bias),
             accuracy=accuracy,
+            error=error,
             success=success,
             restarts=restarts,
             fixed_support=fixed_support,

@@ -75,7 +75,18 @@ class Answer(Displayed):
     def facts(self) -> dict[str, Any]:
         """The answer as JSON has it."""
         asked = self.question
-        told = ("noise", "bias", "accuracy", "success", "restarts", "fixed_support", "rate", "steps", "optimizer")
+        told = (
+            "noise",
+            "bias",
+            "accuracy",
+            "error",
+            "success",
+            "restarts",
+            "fixed_support",
+            "rate",
+            "steps",
+            "optimizer",
+        )
         return {
             "question": {
                 "function": asked.asked,

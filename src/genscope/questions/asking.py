@@ -78,6 +78,7 @@ def learn(
     noise: float = 0.0,
     bias: float | None = None,
     accuracy: float = 1.0,
+    error: float | None = None,
     success: float = 0.8,
     restarts: int = 1,
     fixed_support: bool = False,
@@ -99,7 +100,14 @@ def learn(
     stored trials were computed by code that has changed since, nothing is added to them unless `accept_changes`.
     """
     settings = {
-        **{"noise": noise, "bias": bias, "accuracy": accuracy, "success": success, "restarts": restarts},
+        **{
+            "noise": noise,
+            "bias": bias,
+            "accuracy": accuracy,
+            "error": error,
+            "success": success,
+            "restarts": restarts,
+        },
         **{"fixed_support": fixed_support, "rate": rate, "steps": steps, "optimizer": optimizer, "width": width},
     }
     asked = prepare(function, context_length=context_length, network=network, budget=budget, **settings)

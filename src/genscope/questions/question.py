@@ -41,6 +41,8 @@ class Question:
     """Probability that a bit is 1; None for the one that balances the labels."""
     accuracy: float = 1.0
     """Share of 10,000 held-out examples, with clean labels, that a run must get right."""
+    error: float | None = None
+    """Mean squared error on 10,000 held-out examples that a run must reach, of a target of numbers; None for labels."""
     restarts: int = 1
     fixed_support: bool = False
     rate: float | None = None
@@ -60,6 +62,7 @@ class Question:
             "noise": (0 <= self.noise < 0.5, "labels are flipped with a probability from 0 to below 0.5"),
             "bias": (self.bias is None or 0 < self.bias < 1, "a bit is 1 with a probability between 0 and 1"),
             "accuracy": (0.5 < self.accuracy <= 1, "an accuracy worth asking for lies above 0.5 and is 1 at most"),
+            "error": (self.error is None or 0 < self.error < 1e6, "a mean squared error is positive"),
             "success": (0 < self.success < 1, "a share of trials lies between 0 and 1"),
             "restarts": (1 <= self.restarts <= MOST_RESTARTS, f"a trial trains 1 to {MOST_RESTARTS} networks"),
             "width": (self.width is None or 0.01 <= self.width <= 10, "a width lies between 0.01 and 10"),
@@ -67,6 +70,12 @@ class Question:
         for name, (fits, allowed) in checks.items():
             if not fits:
                 raise Refusal(f"learn got {name} {getattr(self, name)}: {allowed}. Choose such a value.")
+        if self.error is not None and (self.noise or self.restarts > 1 or self.accuracy < 1):
+            raise Refusal(
+                f"learn got an error of {self.error} with noise {self.noise}, restarts {self.restarts} and accuracy "
+                f"{self.accuracy}: these flip, compare and count labels, and a target of numbers has none. Leave them "
+                "out."
+            )
         Recipe().override(self.rate, self.steps, self.optimizer)
 
     @functools.cached_property
@@ -132,6 +141,7 @@ class Question:
             "noise",
             "bias",
             "accuracy",
+            "error",
             "restarts",
             "fixed_support",
             "rate",
@@ -170,6 +180,11 @@ def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) 
         task = user_file(function)
         return Question(task.label, task=task, builders=builders, asked=function, **settings)
     expression = parse(function)
+    if settings.get("error") is not None:
+        raise Refusal(
+            f"learn got {function!r} with an error of {settings['error']}: labels of an expression are 0 and 1, of "
+            "which --accuracy says how many must be right. Use that, or give a task of yours with numbers."
+        )
     support = expression.support
     if not support:
         raise Refusal(
@@ -214,7 +229,7 @@ def parsed(text: str) -> Question:
 
 
 _READ = {
-    **dict.fromkeys(("noise", "bias", "accuracy", "rate", "success", "width"), float),
+    **dict.fromkeys(("noise", "bias", "accuracy", "error", "rate", "success", "width"), float),
     **dict.fromkeys(("restarts", "steps"), int),
     "fixed_support": lambda word: word == "True",
     "optimizer": str,

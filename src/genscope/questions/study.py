@@ -107,7 +107,11 @@ def _check(question: Question, point: Point) -> None:
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
     crossing = Crossing("sample_size", "success", question.success)
     right = "all" if question.accuracy == 1 else f"{100 * question.accuracy:g} %"
-    counts = f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."
+    counts = (
+        f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."
+        if question.error is None
+        else f"A trial succeeds when the mean squared error on 10,000 held-out examples is at most {question.error:g}."
+    )
     return (
         Line(
             title=f"Samples to learn {question.asked}",

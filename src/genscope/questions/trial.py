@@ -10,7 +10,6 @@ Guarantee: exact; function, initial weights, sample and held-out examples come f
 """
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from genscope.measure.consensus import consensus
 from genscope.questions import user_networks
+from genscope.questions.held_out import Accuracy, Error
 from genscope.questions.networks import IDEAL, OWN, Network, named
 from genscope.questions.placements import placements
 from genscope.questions.question import Question
@@ -29,13 +29,12 @@ from genscope.random import biased_bits, derived, stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, Batch, find_rival
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean
-from genscope.train import Fit, Floor, Minibatch, Risk, TrainingState, Validation, fit, logistic
+from genscope.train import Fit, Floor, Minibatch, Risk, TrainingState, fit, logistic, squared
 
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
 MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
 FRESH = 1000  # unlabelled inputs on which restarts are compared
-SCREEN = 5.0  # standard deviations below the asked accuracy, at which a look at 500 examples is enough
 
 
 class Look(NamedTuple):
@@ -46,7 +45,7 @@ class Look(NamedTuple):
     model: Any
     learner: Network
     task: AbstractTask
-    validation: Validation
+    held_out: Accuracy | Error
 
 
 Watch = Callable[[Look], None]
@@ -68,7 +67,8 @@ def run_trial(
     if network == IDEAL:
         return _identified(task, sample, sample_size)
     learner = network_of(question, network)
-    validation = Validation(task, key=stream(data_key, "validation"), predict=learner.predict)
+    wanted = Accuracy if question.error is None else Error
+    held_out = wanted(task, stream(data_key, "validation"), learner.predict, question.error or question.accuracy)
     prepared = Batch(learner.prepare(sample.x), sample.y) if learner.prepare else sample
     keys = [stream(key, "init")] + [derived(stream(key, "init"), number) for number in range(1, question.restarts)]
     train = functools.partial(
@@ -77,35 +77,25 @@ def run_trial(
     if question.restarts > 1:
         runs = [train(init, None) for init in keys]
         chosen = runs[_consensus(learner, [run.model for run in runs], task, stream(data_key, "fresh"))]
-        accuracy = validation.accuracy(chosen.model)
-        success = accuracy >= question.accuracy
+        success = held_out.reached(chosen.model)
     else:
 
         def stop(progress: TrainingState) -> bool:
             if watch is not None:
-                watch(Look(progress.steps, progress.losses, progress.model, learner, task, validation))
-            return reached(validation, progress.model, question.accuracy)
+                watch(Look(progress.steps, progress.losses, progress.model, learner, task, held_out))
+            return held_out.reached(progress.model)
 
         if watch is not None:
-            watch(Look(0, np.zeros(0), learner.build(keys[0], context_length), learner, task, validation))
+            watch(Look(0, np.zeros(0), learner.build(keys[0], context_length), learner, task, held_out))
         chosen = train(keys[0], stop)
         success = chosen.stopped
-        accuracy = 1.0 if success and question.accuracy == 1 else validation.accuracy(chosen.model)
     return {
         "success": success,
-        "held_out_accuracy": accuracy,
+        **held_out.measured(chosen.model, known=success),
         "training_loss": chosen.loss,
         "steps": chosen.steps,
         "diverged": chosen.diverged,
     }
-
-
-def reached(validation: Validation, model: Any, accuracy: float) -> bool:
-    """Whether a model gets the asked share right; far from it, after a look at the first examples."""
-    if accuracy == 1:
-        return validation.perfect(model)
-    spread = SCREEN * math.sqrt(accuracy * (1 - accuracy) / validation.chunk)
-    return validation.screen(model) >= accuracy - spread and validation.accuracy(model) >= accuracy
 
 
 def _trained(
@@ -121,11 +111,12 @@ def _trained(
     recipe = learner.recipe.override(question.rate, question.steps, question.optimizer)
     rows = min(_doubling(sample_size, SMALLEST), recipe.rows)
     rules = () if stop is None else (stop,)
+    floor = recipe.floor if question.error is None else min(recipe.floor, question.error / 10)
     return fit(
         learner.build(init, context_length),
         Minibatch(examples, sample_size, rows=rows, key=key),
-        Risk(logistic, learner.train),
-        until=(recipe.steps, *rules, Floor(recipe.floor)),
+        Risk(logistic if question.error is None else squared, learner.train),
+        until=(recipe.steps, *rules, Floor(floor)),
         optimizer=recipe.made(),
         every=recipe.every,
     )
@@ -179,16 +170,22 @@ def network_of(question: Question, name: str) -> Network:
 
 
 def check_task(question: Question, context_length: int) -> None:
-    """Refuse a task of the user's whose examples are not bits with a label 0 or 1."""
+    """Refuse a task of the user's whose examples are not bits with a label 0 or 1, or a number where that is asked."""
     if question.task is None:
         return
     batch = _noisy(question.draw(jr.key(0), context_length), jr.key(1), DRAWN, 0.0)
     labels = np.unique(np.asarray(batch.y))
-    if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isin(labels, (0, 1)).all():
+    bits = bool(np.isin(labels, (0, 1)).all())
+    if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isfinite(labels).all():
         raise Refusal(
             f"learn got the task {question.asked}, whose inputs have the shape {batch.x.shape[1:]} and whose labels "
             f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is "
-            f"{context_length} bits with a label 0 or 1. Give a task of that kind, or its own context length."
+            f"{context_length} bits with one number. Give a task of that kind, or its own context length."
+        )
+    if question.error is None and not bits:
+        raise Refusal(
+            f"learn got the task {question.asked}, whose labels have values such as {labels[:3].tolist()}: accuracy is "
+            "of labels 0 and 1. Say by --error which mean squared error is success, or give a task with such labels."
         )
 
 
