@@ -7,8 +7,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from genscope.models import bit_classifier_stack as stacks
 from genscope.models.bit_classifier import TUNED
-from genscope.models.bit_classifier_fast import indicators, outputs_of_indicators
+from genscope.models.bit_classifier_fast import Table, indicators, mix_by_example, outputs_of_indicators, table
 from genscope.models.bit_classifier_stack import member, outputs, stack
 from genscope.models.bit_classifier_stack import outputs_of_indicators as outputs_of_stack
 from genscope.precision import float64
@@ -31,13 +32,26 @@ def case():
     return models, bits, bits[:, :2].all(axis=1).astype("float32")
 
 
-@pytest.mark.parametrize("sharp", [False, True], ids=["by one product", "example by example"])
-def test_outputs_and_gradients_are_those_of_the_members(case, sharp):
+def sharpened(models, factor):
+    """One classifier with wider scores; all take the form that is right for it."""
+    return eqx.tree_at(lambda m: m.w_key, models, models.w_key.at[1].multiply(factor))
+
+
+@jax.jit
+def form(models):
+    tables = eqx.filter_vmap(table)(models)
+    return stacks._form(tables, jax.vmap(Table.rows)(tables))
+
+
+FORMS = {"by half a product": (1, 0), "by one product": (4e2, 1), "example by example": (1e7, 2)}
+
+
+@pytest.mark.parametrize(("factor", "number"), FORMS.values(), ids=FORMS)
+def test_outputs_and_gradients_are_those_of_the_members(case, factor, number):
     models, bits, y = case
     with float64():
-        models = doubles(models)
-        if sharp:  # one classifier whose scores are too wide for the product: all take the safe way
-            models = eqx.tree_at(lambda m: m.w_key, models, models.w_key.at[1].multiply(1e7))
+        models = sharpened(doubles(models), factor)
+        assert form(models) == number
         x, y = indicators(bits).astype("float64"), y.astype("float64")
 
         @jax.jit
@@ -56,6 +70,25 @@ def test_outputs_and_gradients_are_those_of_the_members(case, sharp):
             for mine, theirs in zip(jax.tree.leaves(member(slopes, number)), jax.tree.leaves(expected), strict=True):
                 scale = float(jnp.abs(theirs).max()) + 1e-12
                 np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9 * scale)
+
+
+def test_half_a_product_is_taken_while_it_loses_no_more_than_three_digits(case, monkeypatch):
+    """Against float64, at the sharpest scores for which it is taken, and, planted, at some beyond."""
+    models, bits, _ = case
+    factors = np.geomspace(1, 1e3, 60)
+    last = max(factor for factor in factors if form(sharpened(models, factor)) == 0)
+    assert 1 < last < 1e3
+    monkeypatch.setattr(stacks, "CONDITION", np.inf)
+    errors = []
+    for factor in (last, 8 * last):
+        sharp = sharpened(models, factor)
+        mixed = jax.jit(lambda models: stacks.mix(eqx.filter_vmap(table)(models), indicators(bits)))(sharp)
+        with float64():
+            tables = jax.jit(lambda models: table(member(models, 1)))(doubles(sharp))
+            exact = mix_by_example(tables, indicators(bits).astype("float64"))
+        errors.append(float(np.abs(np.asarray(mixed[1]) - np.asarray(exact)).max() / np.abs(np.asarray(exact)).max()))
+    assert errors[0] < 1e-4
+    assert not errors[1] < 1e-3  # nor is not-a-number
 
 
 def test_a_stack_trains_as_its_members_would_alone(case):

@@ -8,6 +8,7 @@ Guarantee: exact; `outputs` equals `jax.vmap(model)` in value and gradient up to
 
 import functools
 import operator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -154,13 +155,14 @@ def mix_gradient(
     rows: Rows,
     sums: Float[Array, "columns m"],
     cotangent: Float[Array, "d m"],
+    product: Callable[[Array, Array], Array] = jnp.matmul,
 ) -> Table:
-    """Derivative of the attention outputs by one product."""
+    """Derivative of the attention outputs by one product, of a matrix with the examples' tokens."""
     sums = sums.reshape(*table.cls.shape, -1)
     to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
     to_denominators = -added(to_numerators * (sums[:-1] / sums[-1:]))  # no square: it would overflow
     to_sums = jnp.concatenate([to_numerators, to_denominators[None]])
-    return _to_table(table, rows, (to_sums.reshape(-1, len(x)) @ x).reshape(rows.tokens.shape), total(to_sums))
+    return _to_table(table, rows, product(to_sums.reshape(-1, len(x)), x).reshape(rows.tokens.shape), total(to_sums))
 
 
 def _to_table(
