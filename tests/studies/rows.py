@@ -108,6 +108,7 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
     ("mousavi2025-simple", {**_SIMPLE, "architecture": "transformer", "protocol": "code"}),
     ("mousavi2025-simple", {**_SIMPLE, "architecture": "ffn", "protocol": "text"}),
     ("mousavi2025-sparsity", _SPARSITY),
+    ("mousavi2025-lengths", {"architecture": "transformer", "context_length": 4, "task": "1STR", "steps": 100}),
     *(("lintilhac2026-norms", {**_WALSH, "sample_size": 512, "arm": arm, "steps": 50}) for arm in ("paper", "noise")),
     ("lintilhac2026-perturbation", {"context_length": 6, "degree": 2, "sparsity": 5, "draws": 1, "pairs": 2}),
     *(

@@ -15,6 +15,7 @@ from genscope.studies import (
     mousavi2025_1str,
     mousavi2025_block,
     mousavi2025_heads,
+    mousavi2025_lengths,
     mousavi2025_simple,
     mousavi2025_sparsity,
 )
@@ -39,7 +40,14 @@ from genscope.tasks.token_regression import TokenRegression
 KEY = jr.key(11)
 STUDIES = [
     module.STUDY
-    for module in (mousavi2025_1str, mousavi2025_simple, mousavi2025_sparsity, mousavi2025_block, mousavi2025_heads)
+    for module in (
+        mousavi2025_1str,
+        mousavi2025_simple,
+        mousavi2025_sparsity,
+        mousavi2025_block,
+        mousavi2025_heads,
+        mousavi2025_lengths,
+    )
 ]
 
 
@@ -216,6 +224,22 @@ def test_heads_record(monkeypatch):
     assert mousavi2025_heads.lower_bound("full", heads=1, sparsity=2, dim=8) == pytest.approx(0.5 * 7 / 8)
     with pytest.raises(ValueError, match="Choose one of them"):
         mousavi2025_heads.trial(KEY, family="free", sparsity=2, heads=1, dim=1)
+
+
+@pytest.mark.slow
+def test_lengths_share_encodings_and_an_untrained_network_reads_no_index():
+    task = TokenRegression.draw(KEY, context_length=64, encoding_dim=20)
+    short = mousavi2025_lengths.of_length(task, 5)
+    assert np.array_equal(short.encoding, task.encoding[:5])
+    assert short.link is task.link
+    point = {"architecture": "transformer", "context_length": 4, "task": "1STR"}
+    begun, learned = (mousavi2025_lengths.trial(KEY, **point, steps=steps) for steps in (1, 700))
+    assert begun["relative_risk"].shape == (8,)
+    assert begun["relative_risk"].min() > 0.9
+    assert learned["relative_risk_trained"] < 0.5
+    assert learned["relative_risk_longest"] > learned["relative_risk_trained"]
+    with pytest.raises(ValueError, match="tasks 1STR and simple-1STR"):
+        mousavi2025_lengths.trial(KEY, **(point | {"task": "2STR"}), steps=1)
 
 
 @pytest.mark.slow
