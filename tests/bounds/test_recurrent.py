@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betainc
 from scipy.stats import chi2, norm
 
 from genscope.bounds.recurrent import (
@@ -172,3 +173,38 @@ def test_least_norm_networks_overfit_up_to_a_small_power_of_the_tokens():
     assert interpolation_norm(samples) < needed <= interpolation_norm(samples + 1)
     assert interpolation_norm(10**4) == pytest.approx(105 * 10**12, rel=0.01)
     assert rnn_min_norm_lower(tokens=100, risk=0.05).value == 0
+
+
+def test_a_cap_of_the_sphere_is_as_small_as_the_proof_says():
+    for freedom in (3, 20, 200):
+        for cosine in (0.05, 0.4, 0.7, 0.8, 0.95):
+            cap = betainc((freedom - 1) / 2, 0.5, 1 - cosine**2) / 2
+            nats = -math.log1p(-(cosine**2)) / 2 if cosine**2 <= 0.5 else math.log(2 * cosine)
+            assert math.log(cap) <= -freedom * nats + 1e-12
+
+
+def test_labels_on_the_sphere_need_as_much():
+    """The remark after Proposition 6: a similar bound, of the same order, which a network that solves it keeps."""
+    for bound in (rnn_width_lower, rnn_norm_lower):
+        sphere, normal = (bound(tokens=10**5, risk=0.05, law=law).value for law in ("sphere", "gaussian"))
+        assert 0.5 < sphere / normal < 2
+        ratio = bound(tokens=10**7, risk=0.05, law="sphere").value / sphere
+        assert ratio == pytest.approx(100 if bound is rnn_width_lower else 10, rel=0.05)
+    for tokens in (2, 10, 100, 10**4):  # states that store all labels, of length sqrt(N) exactly
+        radius = math.sqrt(tokens)
+        width = rnn_width_lower(tokens=tokens, risk=0.0, lipschitz=radius, output_spectral=1.0, law="sphere")
+        assert width.value <= tokens
+        assert rnn_norm_lower(tokens=tokens, risk=0.0, lipschitz=radius, law="sphere").value <= math.sqrt(2 * tokens)
+
+
+def test_separated_labels_on_a_sphere_by_simulation():
+    """Pairs of uniform points: none is nearer than the proof allows, beyond the chance it names."""
+    chance, others = np.random.default_rng(8), 30
+    points = chance.normal(size=(3000, others))
+    points *= math.sqrt(others) / np.linalg.norm(points, axis=1, keepdims=True)
+    squares = 2 * others - 2 * points @ points.T
+    pairs = squares[np.triu_indices(len(points), 1)]
+    for x in (0.4, 0.5, 0.6):
+        cosine = 1 - x
+        nats = -math.log1p(-(cosine**2)) / 2 if cosine**2 <= 0.5 else math.log(2 * cosine)
+        assert np.mean(pairs < 2 * x * others) <= math.exp(-others * nats)

@@ -3,7 +3,8 @@ r"""Recurrent networks for token regression: what they can learn, and how wide o
 Upper bounds are for the bidirectional network of `genscope.models.mousavi2025` with $\|\mathrm{vec}\,\Theta\|\le R$
 whose transitions are $1/N$-Lipschitz in the state. Lower bounds are for any bidirectional network whose states stay in
 a ball of radius $r_h$ and whose output is $\mathfrak L/r_h$-Lipschitz in $(U^\to h^\to,U^\leftarrow h^\leftarrow)$, on
-1STR with $y_j=\langle u,x_{t_j}\rangle$, $x\sim\mathcal N(0,I)$, $t_j$ uniform.
+1STR with $y_j=\langle u,x_{t_j}\rangle$, $x\sim\mathcal N(0,I)$, $t_j$ uniform; or with labels of the tokens that are
+uniform on the sphere of radius $\sqrt N$ (the remark after Proposition 6).
 
 Source: mousavi2025, Lemmas 29 and 30, Corollary 33; Propositions 6 and 35, Theorem 7.
 Departures: all constants are explicit. The states of both directions have $2d_h$ coordinates, not $d_h$. The printed
@@ -14,11 +15,11 @@ Guarantee: explicit forms are proved, beside their code.
 
 import math
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from genscope.bounds._base import Bound
 from genscope.bounds._logarithms import exp, log, log_sum, softplus
-from genscope.bounds._parameters import Constant, Epsilon, Form, Number, checked, count, norm
+from genscope.bounds._parameters import Choice, Constant, Epsilon, Form, Number, checked, count, norm
 from genscope.bounds.covering import refuse_options
 from genscope.bounds.packing import ball_size
 from genscope.bounds.risk import Confidence, Samples, sample_size
@@ -33,6 +34,10 @@ Norm = Annotated[float, norm("R, the norm of all parameters together")]
 StateRadius = Annotated[float, norm("r_h, the largest norm of a state")]
 SeveralTokens = Annotated[float, Number("number of tokens N", low=2, high=1e300, closed=(True, True), whole=True)]
 Risk = Annotated[float, Number("mean squared error, of labels with variance 1", closed=(True, False))]
+Law = Annotated[
+    Literal["gaussian", "sphere"],
+    Choice("labels of a prompt: independent normals, or uniform on the sphere of radius √N"),
+]
 OutputLipschitz = Annotated[float, norm("𝔏, where the output is 𝔏/r_h-Lipschitz in U h")]
 
 
@@ -153,7 +158,7 @@ _GRID = 64  # values of each free parameter of the proof; every choice is valid
 SUDAKOV = 4 * math.pi * math.log(2)
 
 
-def _separated_states(tokens: float, risk: float) -> Iterator[tuple[float, float]]:
+def _separated_states(tokens: float, risk: float, law: str = "gaussian") -> Iterator[tuple[float, float]]:
     r"""Pairs of $\mathfrak L\epsilon_h$ and nats $n$: there are $e^n$ prompts whose states differ by $r_h\epsilon_h$.
 
     Let $M=N-1$ and $\epsilon^2$ the risk at the best position $j$, where we fix a token $x_j$ of at most average risk.
@@ -163,12 +168,39 @@ def _separated_states(tokens: float, risk: float) -> Iterator[tuple[float, float
     $\pi=(xe^{1-x})^{M/2}$, $x=s^2/2<1$ (Chernoff for $\chi^2$). Leave out the former, and one of each such pair: for
     the best $P$ at least $(1-\delta^2)^2/(2\pi)$ prompts stay, in the mean. For two of them $s\sqrt M-2\epsilon\sqrt
     N/\delta\le\|\Phi(h)-\Phi(h')\|\le\sqrt M\mathfrak L\|Uh-Uh'\|/r_h$.
+
+    On the sphere of radius $\sqrt N$ the label of $j$ has $g_j^2\le b$ with probability at least $1-\frac1b$ (Markov),
+    so a token with that and a risk of at most $\epsilon^2/(1-\frac1b)$ is fixed. The other labels are uniform on a
+    sphere of radius $\rho\ge\sqrt{N-b}$ in $\mathbb R^M$, where $\|g-g'\|<s\sqrt M$ asks for a cosine above
+    $c=1-xM/\rho^2$, of probability at most $\pi=(1-c^2)^{M/2}$ for $c^2\le\frac12$ and $(2c)^{-M}$ beyond: the cone of
+    a cap lies in a ball of that radius. All $b$ of a grid are tried.
     """
     others = tokens - 1
-    lost = 2 * math.sqrt(risk * tokens / others)
+    for slack, kept in _laws(tokens, law):
+        lost = 2 * math.sqrt(risk / kept * tokens / others)
+        yield from _separated(others, lost, slack)
+
+
+def _laws(tokens: float, law: str) -> Iterator[tuple[float | None, float]]:
+    """Squared radius of the others' labels over their number (None: normal), and the least chance of the fixed one."""
+    if law == "gaussian":
+        yield None, 1.0
+        return
+    for power in range(1, _GRID):
+        allowed = tokens ** (power / _GRID)
+        if 1 < allowed < tokens:
+            yield (tokens - allowed) / (tokens - 1), 1 - 1 / allowed
+
+
+def _separated(others: float, lost: float, sphere: float | None) -> Iterator[tuple[float, float]]:
     for step in range(1, _GRID):
         x = (step / _GRID) ** 2
-        nats = others / 2 * (x - 1 - math.log(x))
+        if sphere is None:
+            nats = others / 2 * (x - 1 - math.log(x))
+        elif (cosine := 1 - x / sphere) <= 0:
+            continue
+        else:
+            nats = others * (-math.log1p(-(cosine**2)) / 2 if cosine**2 <= 0.5 else math.log(2 * cosine))
         for share in range(1, _GRID):
             delta = share / _GRID
             separation = math.sqrt(2 * x) - lost / delta
@@ -184,6 +216,7 @@ def rnn_width_lower(
     risk: Risk,
     lipschitz: OutputLipschitz = 1.0,
     output_spectral: Annotated[float, norm("spectral norm of U = (U→, U←)")] = 1.0,
+    law: Law = "gaussian",
 ) -> Bound:
     r"""Least state size of a recurrent network that solves 1STR to a given risk (mousavi2025, Proposition 6).
 
@@ -194,7 +227,7 @@ def rnn_width_lower(
     reach = math.log(math.sqrt(2)) + log(output_spectral) + log(lipschitz)
     widths = [
         left / (2 * ball_size(1, reach - log(apart))) if reach > -math.inf else math.inf
-        for apart, left in _separated_states(tokens, risk)
+        for apart, left in _separated_states(tokens, risk, law)
     ]
     return _needed("rnn-width-lower", {"width": max(widths, default=0.0)}, "Proposition 6, width", trivial=1.0)
 
@@ -205,6 +238,7 @@ def rnn_norm_lower(
     tokens: SeveralTokens,
     risk: Risk,
     lipschitz: OutputLipschitz = 1.0,
+    law: Law = "gaussian",
 ) -> Bound:
     r"""Least norm of the weights on the states, to solve 1STR to a given risk (mousavi2025, Proposition 6).
 
@@ -214,7 +248,7 @@ def rnn_norm_lower(
     over all states is at most $r_h(\|U^\to\|_F+\|U^\leftarrow\|_F)\le\sqrt2r_h\|U\|_F$. The paper's bound on the
     spectral norm is not proved, and false for the general class: see docs/errata.md.
     """
-    norms = [apart * math.sqrt(left / SUDAKOV) for apart, left in _separated_states(tokens, risk)]
+    norms = [apart * math.sqrt(left / SUDAKOV) for apart, left in _separated_states(tokens, risk, law)]
     largest = max(norms, default=0.0)
     needed = math.inf if largest and not lipschitz else largest and largest / lipschitz
     return _needed("rnn-norm-lower", {"norm": needed}, "Proposition 6, norm, repaired", trivial=0.0)

@@ -31,6 +31,9 @@ from genscope.constructions.random_encoding import sufficient_dimension as suffi
 from genscope.constructions.recurrent_retrieval import recurrent_retrieval as recurrent_retrieval
 from genscope.constructions.retrieval import Retrieval as Retrieval
 from genscope.constructions.retrieval import verify_retrieval as verify_retrieval
+from genscope.constructions.sparse_average import SparseAverage as SparseAverage
+from genscope.constructions.sparse_average import average_query as average_query
+from genscope.constructions.sparse_average import sparse_average as sparse_average
 from genscope.constructions.sparse_function import LARGEST_SUPPORT as LARGEST_SUPPORT
 from genscope.constructions.sparse_function import SparseFunction as SparseFunction
 from genscope.constructions.sparse_variable import any_function as any_function
