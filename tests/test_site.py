@@ -30,6 +30,11 @@ def staged(part, tmp_path_factory) -> Path:
     return place
 
 
+def reference(staged: Path, name: str) -> str:
+    """A page of the reference."""
+    return (staged / "reference" / name).with_suffix(".md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ["docstrings", "notebooks", "statements"])
 def test_examples_in_the_modules(part, name):
     failed, attempted = doctest.testmod(part(name))
@@ -72,7 +77,7 @@ def test_what_users_import_is_in_the_reference(staged):
 
 
 def test_a_bound_tells_its_parameters_and_what_tests_it(staged):
-    told = (staged / "reference" / "bounds.md").read_text()
+    told = reference(staged, "bounds")
     start = told.index("{py:function} head(")
     here = told[start : told.index("{py:function}", start + 10)]
     assert "-> genscope.bounds.Bound" in here
@@ -95,7 +100,7 @@ def test_statements_lead_to_code_claims_and_figures(part):
 
 
 def test_formal_versions_stand_beside_what_exists(part, staged):
-    told = (staged / "reference" / "bounds.md").read_text() + (staged / "reference" / "measure.md").read_text()
+    told = reference(staged, "bounds") + reference(staged, "measure")
     public = {thing.public for group in part("objects").things().values() for thing in group}
     for each in part("lean").FORMAL:
         assert each.ours in public
