@@ -67,7 +67,7 @@ def run(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._findings import expected, findings
+    from genscope.cli._findings import expected, findings, next_step
     from genscope.cli._lookup import find_selection, find_store
     from genscope.cli._output import print_json
     from genscope.cli._pool import computing, fitting
@@ -92,6 +92,7 @@ def run(
                 options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
                 summary = run_study(chosen, selection, store=opened, pool=pool, progress=follow, **options)
             facts = findings(chosen, selection, summary, opened)
+            facts["next"] = next_step(chosen, selection, facts["thresholds"], opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
     for failure in facts["failures"][: None if traceback else _SHOWN]:
