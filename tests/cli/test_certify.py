@@ -40,7 +40,7 @@ def test_a_certificate(call_json, call, data):
     assert near["kl"] < facts["kl"]
     assert any("given model" in each for each in near["assumptions"])
     text = call("certify", "certify_models:trained", *data).stdout
-    assert "Not vacuous" in text
+    assert "Informative: the best constant" in text
     assert "drawn anew" in text
     again = call_json("certify", "certify_models:trained", *data)
     assert again["certificate"] == facts["certificate"]  # one seed, one certificate
@@ -53,16 +53,17 @@ def test_a_vacuous_one_says_so_and_what_helps(call_json, call, data):
     assert "Vacuous" in text
     assert "more examples" in text
     assert "--prior" in text
-    assert "a larger --clip" in text
+    assert "more examples" in text
+    assert "--clip" not in text  # a larger one made a bound of an MLP worse
 
 
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        (["--draws", 0], "counts are at least 1"),
+        (["--draws", 0], "--draws is at least 1"),
         (["--confidence", 1], "between 0 and 1"),
         (["--clip", "nan"], "positive number"),
-        (["--seed", -1], "a seed lies between"),
+        (["--seed", -1], "--seed lies between"),
         (["--prior", "certify_models:wide"], "Give such a prior"),
         (["--prior", "nothing.safetensors"], "nothing.safetensors"),
         (["--loss", "error"], "classes are 0 and 1"),

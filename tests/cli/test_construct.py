@@ -95,9 +95,9 @@ def test_the_seed_draws_the_vectors(call_json):
     [
         (["x9", "--context-length", 9], "x8"),
         (["x1 &", "--context-length", 9], "^"),
-        (["x1", "--context-length", 0], "Correct the one that does not"),
-        (["x1", "--context-length", 10**7], "Correct the one that does not"),
-        (["x1", "--context-length", 9, "--seed", -1], "Correct the one that does not"),
+        (["x1", "--context-length", 0], "Correct it."),
+        (["x1", "--context-length", 10**7], "Correct it."),
+        (["x1", "--context-length", 9, "--seed", -1], "Correct it."),
         (["x1", "--context-length", 9, "--dimension", 20], "choose the encoding 'random'"),
         (["x1", "--context-length", 9, "--encoding", "random", "--dimension", 3], "Raise the dimension"),
         (["parity(" + ",".join(f"x{i}" for i in range(13)) + ")", "--context-length", 20], "fewer variables"),
@@ -142,3 +142,12 @@ def test_no_request_ends_in_a_traceback(expression, length, encoding, options):
     result = invoke("construct", f"--context-length={length}", f"--encoding={encoding}", *options, "--", expression)
     assert result.exit_code in (0, 2)
     assert "Traceback" not in result.output
+
+
+def test_what_fits_is_not_complained_about(refused):
+    said = refused("construct", "x0 & x1", "--context-length", "0")
+    assert "--context-length 0: --context-length lies between 1 and 1000000. Correct it." in said
+    assert "--seed" not in said
+    both = refused("construct", "x0 & x1", "--context-length", "0", "--seed", "-1")
+    assert "--context-length 0 and --seed -1" in both
+    assert "Correct them." in both

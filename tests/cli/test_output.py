@@ -1,7 +1,7 @@
 import pytest
 
 from genscope.cli import _output
-from genscope.cli._output import print_table
+from genscope.cli._output import echo, print_table
 
 ROWS = [["6", "4", "0.0291", "a long text that goes on"], ["10", "12", "2.78·10⁻¹⁷", "short"]]
 COLUMNS = ["context_length", "dim", "median identity_error", "what was seen"]
@@ -50,3 +50,15 @@ def test_without_a_terminal_columns_says_how_wide_tables_are(said, width, monkey
     if said is not None:
         monkeypatch.setenv("COLUMNS", said)
     assert _output.console().width == width
+
+
+def test_sentences_fold_where_somebody_reads_them(monkeypatch, capsys):
+    text = "The missing 96 would take about 55 s, all 8400 about 1 h 20 min, compilation aside; 0 are stored by now."
+    echo(text)
+    assert capsys.readouterr().out == text + "\n"  # a pipe gets lines as they are
+    monkeypatch.setenv("COLUMNS", "80")
+    echo(text)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines) == text

@@ -36,6 +36,16 @@ def test_a_censored_threshold_says_on_which_side(call_json):
     assert found["high"] is None
 
 
+def test_an_unresolved_threshold_ends_with_the_next_step(call, call_json):
+    facts = call_json("run", f"{TOYS}:search", "--budget", "quick")
+    assert facts["next"]["command"] == f"genscope run {TOYS}:search --budget standard"
+    assert facts["next"]["seconds"] >= 0
+    told = call("run", f"{TOYS}:search", "--budget", "quick").stdout
+    assert f"Continue with {facts['next']['command']} (about " in told
+    resolved = call_json("run", f"{TOYS}:search", "--where", "preset=tuned", "--where", "context_length=1000")
+    assert resolved["next"] is None
+
+
 def test_a_grid_along_the_searched_axis_gives_thresholds_too(call_json):
     facts = call_json(
         "run", f"{TOYS}:search", "--where", "sample_size=8,16,24,32,48,64", "--where", "preset=tuned", "--seeds", 20

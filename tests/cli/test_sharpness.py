@@ -118,7 +118,7 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
         (("mine_sharpness:missing", "--data", "data.npz"), "no 'missing'"),
         (("mine_sharpness:broken", "--data", "data.npz"), "weights that are not finite"),
         (("none.safetensors", "--data", "data.npz"), "No such file"),
-        (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "at least 2 probes"),
+        (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "--probes is at least 2"),
         (("mine_sharpness:line", "--data", "data.npz", "--sigma", "0"), "sigma is a positive number"),
         (("mine_sharpness:line", "--data", "signs.npz", "--loss", "logistic"), "labels 0 and 1"),
     ],

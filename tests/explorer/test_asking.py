@@ -28,7 +28,7 @@ def test_no_text(given):
 
 @pytest.mark.parametrize("given", [None, "3", 3.0, True, 0, 11, [3], 10**400])
 def test_no_whole_number(given):
-    with pytest.raises(ValueError, match=r"context length .* whole number from 1 to 10"):
+    with pytest.raises(ValueError, match=r"Context length is .* whole number from 1 to 10"):
         asking.whole({"context_length": given}, "context_length", least=1, most=10)
 
 
@@ -45,5 +45,12 @@ def test_no_choice(given):
 
 
 def test_a_long_value_is_shown_in_part():
-    with pytest.raises(ValueError, match=r"'x{36}\.\.\.: it is"):
+    with pytest.raises(ValueError, match=r"'x{36}\.\.\., but must"):
         asking.choice({"kind": "x" * 1000}, "kind", ("a",))
+
+
+def test_what_takes_larger_numbers_is_named():
+    with pytest.raises(ValueError, match=r"1 to 64 here. For larger ones use genscope construct."):
+        asking.whole({"size": 256}, "size", least=1, most=64, instead="genscope construct")
+    with pytest.raises(ValueError, match=r"1 to 64 here. Choose one."):
+        asking.whole({"size": 0}, "size", least=1, most=64, instead="genscope construct")

@@ -159,7 +159,7 @@ def test_one_of_several_selections_is_chosen(empty):
     assert (other["selected"], other["shown"], other["trials"]) == (few.id, 18, 36)
     command = "genscope run my_file.py:plain --budget standard --seeds 2 --store"
     assert other["command"].startswith(command)
-    with pytest.raises(ValueError, match="selection 'none': it is one of"):
+    with pytest.raises(ValueError, match="Selection is 'none', but must be one of"):
         studies_room.figures(empty, {"study": "plain", "selection": "none"})
 
 

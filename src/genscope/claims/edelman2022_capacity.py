@@ -76,7 +76,7 @@ def _decided(holds: bool) -> Decision:
 
 A1 = Claim(
     id="A1",
-    statement="The head's Lipschitz inequality holds, and the worst ratio found by search stays below 1",
+    statement="The head's Lipschitz inequality holds, and no ratio found by search exceeds 1",
     source="edelman2022, Lemma 4.3",
     rule=(
         "No ratio of the two sides above 1 (by more than 1e-8, rounding) in random and gradient search; the same "

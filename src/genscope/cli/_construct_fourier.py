@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._built import Out, conclude
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 from genscope.refusal import Refusal
 
 LONGEST = 512  # bits: a second or two of verification per hundred
@@ -71,11 +71,11 @@ def fourier(
 
     Example: genscope construct fourier --components "0,1:0.6;2,3:0.8" --context-length 6
     """
-    if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
-        raise Refusal(
-            f"construct fourier got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
-            f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
-        )
+    check_options(
+        "construct fourier",
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+    )
     terms, constant = parse_components(components, context_length)
     from genscope.cli._jax import prepare_jax
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genscope.cli._built import Out, conclude
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -191,11 +191,11 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
                 f"construct {name} got --{word.replace('_', '-')} {size}: it lies between 1 and {LARGEST[word]}. "
                 "Choose such a number."
             )
-    if not 1 <= prompts <= 10_000 or not 0 <= seed < SEEDS:
-        raise Refusal(
-            f"construct {name} got --prompts {prompts} and --seed {seed}: the first lies between 1 and 10000, the "
-            f"second between 0 and {SEEDS - 1}. Correct the one that does not."
-        )
+    check_options(
+        f"construct {name}",
+        ("--prompts", prompts, 1 <= prompts <= 10_000, "lies between 1 and 10000"),
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+    )
 
 
 def _tell(facts: dict[str, Any]) -> None:

@@ -3,12 +3,12 @@
 Guarantee: exact; everything is read from the store, whoever computed it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from genscope.lab import Preview, Selection, Store, Study, Summary, read
+from genscope.lab import BUDGETS, Preview, Selection, Store, Study, Summary, preview, read, select
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.raised import own_line
@@ -52,6 +52,20 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
         "seconds": summary.seconds,
         "store": store.url,
     }
+
+
+def next_step(
+    study: Study, selection: Selection, thresholds: Sequence[Mapping[str, Any]], store: Store
+) -> dict[str, Any] | None:
+    """What resolves thresholds that are known from one side only: the next budget, and about how long it takes."""
+    later = BUDGETS[BUDGETS.index(selection.budget) + 1 :] if selection.budget in BUDGETS else ()
+    if not later or all(row["state"] in ("crossed", "plateau") for row in thresholds):
+        return None
+    command = selection.command.replace(f"--budget {selection.budget}", f"--budget {later[0]}", 1)
+    if command == selection.command:
+        return None
+    whole = not any(option in command for option in ("--where", "--seed"))
+    return {"command": command, "seconds": preview(store, select(study, later[0])).seconds if whole else None}
 
 
 def _failures(study: Study, selection: Selection, failed: pl.DataFrame) -> Iterator[dict[str, Any]]:

@@ -10,8 +10,11 @@ from typing import Annotated
 
 import typer
 
+from genscope.refusal import Refusal
+
 DEFAULT_STORE = "sqlite:///genscope.db"
 SEEDS = 2**32  # how many keys a number may choose from
+SEED = f"lies between 0 and {SEEDS - 1}"
 
 
 class Budget(StrEnum):
@@ -77,3 +80,12 @@ DataFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
+
+
+def check_options(command: str, *checks: tuple[str, float, bool, str]) -> None:
+    """Refuse what does not fit, and nothing else: name, value, whether it fits, and what would."""
+    wrong = [(name, value, allowed) for name, value, fits, allowed in checks if not fits]
+    if wrong:
+        given = " and ".join(f"{name} {value:.12g}" for name, value, _ in wrong)
+        asked = "; ".join(f"{name} {allowed}" for name, _, allowed in wrong)
+        raise Refusal(f"{command} got {given}: {asked}. Correct {'it' if len(wrong) == 1 else 'them'}.")

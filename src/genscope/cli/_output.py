@@ -6,9 +6,11 @@ Guarantee: JSON holds no NaN and no infinity (they become null), and tables cut 
 import json
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +26,14 @@ _SHORT = 8  # letters that every heading may have in a line
 def print_json(facts: Mapping[str, Any]) -> None:
     """The one JSON object of a command."""
     print(json.dumps(jsonable(facts), indent=2, allow_nan=False))
+
+
+def echo(text: str) -> None:
+    """Sentences, folded where somebody reads them: on a terminal, or where COLUMNS says how wide it is."""
+    out = console()
+    if out.is_terminal or "COLUMNS" in os.environ:
+        text = "\n".join(textwrap.fill(line, out.width, break_on_hyphens=False) for line in text.splitlines())
+    typer.echo(text)
 
 
 class _Plain(Console):

@@ -16,6 +16,7 @@ from genscope.cli._output import console
 from genscope.lab import Progress, Store
 
 EVERY_SECONDS = 10.0
+_ROOMY = 110  # columns from which on the bar is long
 
 
 class Lines:
@@ -42,8 +43,7 @@ class Follower:
         self._console = target
         self._bars = Bars(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=24 if target.width >= _ROOMY else 8),
             TextColumn("{task.fields[state]}", markup=False),
             console=target,
             transient=True,
@@ -67,11 +67,10 @@ class Follower:
         if self._console.is_terminal:
             self._bars.update(
                 self._task,
-                description=now.study,
                 completed=now.done,
                 total=now.total if now.total else None,
                 visible=not ends,
-                state=describe(now),
+                state=fitted(now, self._console.width - (30 if self._console.width >= _ROOMY else 14)),
             )
         if ends or not self._console.is_terminal:
             self._lines(now)
@@ -86,12 +85,37 @@ def describe(now: Progress) -> str:
     parts = [f"{now.done} of {'' if now.exact else 'at least '}{now.total} trials"]
     if now.failed:
         parts.append(f"{now.failed} failed")
+    if now.rate == 0 and now.doing != "done":
+        parts.append("compiling")  # the first trials wait for it
     if now.rate > 0:
         parts.append(f"{now.rate:.1f} trials/s" if now.rate >= 1 else f"{1 / now.rate:.1f} s/trial")
     if now.seconds_left and now.doing != "done":
         left = timedelta(seconds=-(-now.seconds_left // 1))
         parts.append(f"{left} left{'' if now.exact else ' or more'}")
     return ", ".join([*parts, now.doing])
+
+
+def fitted(now: Progress, width: int) -> str:
+    """The same in so many columns: study, count and sample size come first, then time left, rate and other axes.
+
+    >>> now = Progress("my-study", "length=300 sample_size=70", 3, 8, exact=True, failed=0, rate=2.0, seconds_left=3)
+    >>> fitted(now, 90)
+    'my-study: 3 of 8 trials, 2.0 trials/s, 0:00:03 left, length=300 sample_size=70'
+    >>> fitted(now, 60)
+    'my-study: 3 of 8 trials, 0:00:03 left, sample_size=70'
+    """
+    said = f"{now.study}: {describe(now)}"
+    if len(said) <= width or now.doing == "done":
+        return said
+    *facts, doing = said.split(", ")
+    axes = doing.split(" ")
+    size = next((axis for axis in axes if axis.startswith("sample_size=")), axes[-1])
+    rated = [fact for fact in facts if fact.endswith(("trials/s", "s/trial"))]
+    kept = [fact for fact in facts if fact not in rated]
+    for shorter in ([*facts, size], [*kept, size], [kept[0], size], [kept[0]]):
+        if len(", ".join(shorter)) <= width:
+            return ", ".join(shorter)
+    return kept[0][:width]
 
 
 @contextlib.contextmanager

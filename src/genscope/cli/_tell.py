@@ -6,9 +6,7 @@ Guarantee: exact up to rounding; `--json` has all digits.
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
-from genscope.cli._output import print_table
+from genscope.cli._output import echo, print_table
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
 
@@ -22,19 +20,19 @@ def tell_plan(plan: Facts) -> None:
     """What a run would do."""
     missing = plan["trials"] - plan["stored"]
     more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']} as the search goes on"
-    typer.echo(
+    echo(
         f"{plan['study']} at budget {plan['budget']}: {_count(plan['points'], 'point')}, "
         f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']} stored."
     )
     if missing and plan["seconds"] is None:
-        typer.echo(f"How long the missing {missing} take is not known: no trial is stored, and the study does not say.")
+        echo(f"How long the missing {missing} take is not known: no trial is stored, and the study does not say.")
     elif missing:
         all_missing = plan["most"] - plan["stored"]
         limit = words.duration(plan["seconds"] * all_missing / missing)
         up_to = "" if all_missing == missing else f", all {all_missing} about {limit}"
         source = "" if plan["measured"] else " (the study's own estimate; stored trials make a better one)"
         soon = words.duration(plan["seconds"])
-        typer.echo(f"The missing {missing} would take about {soon}{up_to}, compilation aside{source}.")
+        echo(f"The missing {missing} would take about {soon}{up_to}, compilation aside{source}.")
 
 
 def tell_findings(title: str, facts: Facts, *, report: str) -> None:
@@ -47,11 +45,17 @@ def tell_findings(title: str, facts: Facts, *, report: str) -> None:
         print_table("\n".join([heading, *shared]), columns, rows, names=names)
     fits = facts.get("fits") or ({"": facts["fit"]} if facts["fit"] else {})
     for name, fit in fits.items():
-        typer.echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
-    typer.echo(
+        echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
+    echo(
         f"{_count(facts['trials'], 'trial')}, {facts['new_trials']} of them new, in {words.duration(facts['seconds'])}."
     )
-    typer.echo(f"Next: {report}")
+    if facts.get("next"):
+        echo(f"Not every threshold is resolved. Continue with {facts['next']['command']}{_how_long(facts['next'])}.")
+    echo(f"Next: {report}")
+
+
+def _how_long(plan: Facts) -> str:
+    return "" if plan["seconds"] is None else f" (about {words.duration(plan['seconds'])})"
 
 
 def _thresholds(found: Sequence[Facts]) -> tuple[list[str], list[list[str]]]:

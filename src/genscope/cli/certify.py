@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._losses import HELP as LOSS_HELP
-from genscope.cli._options import SEEDS, AsJson, DataFile, ModelName
+from genscope.cli._options import SEED, SEEDS, AsJson, DataFile, ModelName, check_options
 from genscope.refusal import Refusal
 
 ZERO = "zero"
@@ -54,12 +54,14 @@ def certify(
 
     Example: genscope certify trained.safetensors --data train.npz --prior initial.safetensors
     """
-    if not (0 <= seed < SEEDS and draws >= 1 and steps >= 1 and 0 < confidence < 1 and 0 < clip < math.inf):
-        raise Refusal(
-            f"certify got --seed {seed}, --draws {draws}, --steps {steps}, --confidence {confidence:g} and --clip "
-            f"{clip:g}: a seed lies between 0 and {SEEDS - 1}, counts are at least 1, a confidence lies between 0 and "
-            "1, and the clip is a positive number. Correct the one that does not fit."
-        )
+    check_options(
+        "certify",
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+        ("--draws", draws, draws >= 1, "is at least 1"),
+        ("--steps", steps, steps >= 1, "is at least 1"),
+        ("--confidence", confidence, 0 < confidence < 1, "lies between 0 and 1"),
+        ("--clip", clip, 0 < clip < math.inf, "is a positive number"),
+    )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import load_data, load_model
     from genscope.cli._output import print_json
@@ -145,22 +147,20 @@ def _clipped(facts: dict[str, Any]) -> str:
 
 
 def _tell(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     rows = [[name, f"{value:.6g}"] for name, value in facts["terms"].items()]
     rows.append(["certificate", f"{facts['certificate']:.6g}"])
     print_table(f"Certificate for {facts['model']} on {facts['examples']} examples", ["term", "value"], rows)
-    typer.echo(
+    echo(
         f"With confidence {facts['confidence']:g} the {facts['loss']} risk, {_clipped(facts)}is at most "
         f"{facts['certificate']:.4g}, if:"
     )
     for assumption in facts["assumptions"]:
-        typer.echo(f"- {assumption}.")
-    say = "Vacuous: the" if facts["vacuous"] else "Not vacuous: the"
-    typer.echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
+        echo(f"- {assumption}.")
+    say = "Vacuous: the" if facts["vacuous"] else "Informative: the"
+    echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
     if facts["vacuous"]:
-        better = "more examples, training on the bound (genscope.train.PacBayes)"
-        better += ", the initialisation as --prior" if facts["prior"] == ZERO else ""
-        better += ", a larger --clip" if facts["empirical_risk"] > facts["clip"] / 2 else ""
-        typer.echo(f"What helps: {better}.")
-    typer.echo(f"{facts['seconds']:.1f} s")
+        prior = "the initialization as --prior, " if facts["prior"] == ZERO else ""
+        echo(f"What lowers it most: {prior}more examples, training on the bound (genscope.train.PacBayes).")
+    echo(f"{facts['seconds']:.1f} s")

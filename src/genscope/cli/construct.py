@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from genscope.cli._built import Out, conclude
-from genscope.cli._options import SEEDS, AsJson
-from genscope.refusal import Refusal
+from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 
 if TYPE_CHECKING:
     from genscope.constructions import Construction, SparseFunction, Verification
@@ -48,11 +47,11 @@ def construct(
 
     Example: genscope construct "x3 & ~x17 | maj(x1,x2,x40)" --context-length 64 --out model.safetensors
     """
-    if not 1 <= context_length <= LONGEST or not 0 <= seed < SEEDS:
-        raise Refusal(
-            f"construct got --context-length {context_length} and --seed {seed}: the first lies between 1 and "
-            f"{LONGEST}, the second between 0 and {SEEDS - 1}. Correct the one that does not."
-        )
+    check_options(
+        "construct",
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+    )
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()

@@ -56,7 +56,7 @@ def run(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._findings import findings
+    from genscope.cli._findings import findings, next_step
     from genscope.cli._lookup import find_selection
     from genscope.cli._output import print_json
     from genscope.cli._running import check_dry_run, finished, tell_cost
@@ -70,6 +70,7 @@ def run(
         return
     with finished(chosen, selection, retry=retry, accept_changes=accept_changes, **computed_by) as (opened, summary):
         facts = findings(chosen, selection, summary, opened)
+        facts["next"] = next_step(chosen, selection, facts["thresholds"], opened)
     for warning in facts["warnings"]:
         complain(f"warning: {warning}")
     for failure in facts["failures"][: None if traceback else _SHOWN]:

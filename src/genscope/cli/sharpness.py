@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from genscope.cli._losses import HELP as LOSS_HELP
-from genscope.cli._options import SEEDS, AsJson, DataFile, ModelName
+from genscope.cli._options import SEED, SEEDS, AsJson, DataFile, ModelName, check_options
 from genscope.refusal import Refusal
 
 
@@ -56,12 +56,12 @@ def sharpness(
 
     Example: genscope sharpness model.safetensors --data data.npz --by group
     """
-    if not 0 <= seed < SEEDS or probes < 2 or not 0 < sigma < math.inf:
-        raise Refusal(
-            f"sharpness got --seed {seed}, --probes {probes} and --sigma {sigma:g}: a seed lies between 0 and "
-            f"{SEEDS - 1}, a standard error takes at least 2 probes, and sigma is a positive number. Correct the one "
-            "that does not fit."
-        )
+    check_options(
+        "sharpness",
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+        ("--probes", probes, probes >= 2, "is at least 2, which a standard error takes"),
+        ("--sigma", sigma, 0 < sigma < math.inf, "is a positive number"),
+    )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import is_double, load_data, load_model
     from genscope.cli._output import print_json
@@ -142,9 +142,9 @@ def _say(what: str) -> None:
 
 
 def _tell(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
-    typer.echo(
+    echo(
         f"{facts['model']}: {facts['parameters']} parameters, mean {facts['loss']} loss {facts['mean_loss']:.4g} on "
         f"{facts['examples']} examples"
     )
@@ -172,7 +172,7 @@ def _tell(facts: dict[str, Any]) -> None:
             ["array", "value ± standard error", "parameters"],
             [[name, _with_error(found), str(found["parameters"])] for name, found in groups.items()],
         )
-    typer.echo(f"{facts['seconds']:.1f} s")
+    echo(f"{facts['seconds']:.1f} s")
 
 
 def _cost(facts: dict[str, Any]) -> str:

@@ -15,19 +15,19 @@ def text(ask: Ask, name: str, *, longest: int, default: str | None = None) -> st
     given = ask.get(name, default)
     if not isinstance(given, str) or len(given) > longest:
         raise Refusal(
-            f"the question got {name}={_shown(given)}: it is a text of at most {longest:,} characters. "
-            "Shorten it, or send one."
+            f"{_capital(name)} is {_shown(given)}, but must be a text of at most {longest:,} characters. Shorten it, "
+            "or send one."
         )
     return given
 
 
-def whole(ask: Ask, name: str, *, least: int, most: int, default: int | None = None) -> int:
-    """A whole number in a range."""
+def whole(ask: Ask, name: str, *, least: int, most: int, default: int | None = None, instead: str = "") -> int:
+    """A whole number in a range; `instead` says what takes larger ones."""
     given = ask.get(name, default)
     if type(given) is not int or not least <= given <= most:
+        more = f"For larger ones use {instead}." if instead and type(given) is int and given > most else "Choose one."
         raise Refusal(
-            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a whole number from {least:,} to "
-            f"{most:,}. Choose one of these."
+            f"{_capital(name)} is {_shown(given)}, but must be a whole number from {least:,} to {most:,} here. {more}"
         )
     return given
 
@@ -37,8 +37,7 @@ def number(ask: Ask, name: str, *, least: float, most: float, default: float | N
     given = ask.get(name, default)
     if type(given) not in (int, float) or not least <= given <= most:  # no truth values; NaN is in no range
         raise Refusal(
-            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is a number from {least:g} to {most:g}. "
-            "Choose one of these."
+            f"{_capital(name)} is {_shown(given)}, but must be a number from {least:g} to {most:g} here. Choose one."
         )
     return float(given)
 
@@ -48,10 +47,13 @@ def choice(ask: Ask, name: str, options: Sequence[str], default: str | None = No
     given = ask.get(name, default)
     if given not in options:
         raise Refusal(
-            f"the question got {name.replace('_', ' ')} {_shown(given)}: it is one of {', '.join(options)}. "
-            "Choose one of these."
+            f"{_capital(name)} is {_shown(given)}, but must be one of {', '.join(options)}. Choose one of these."
         )
     return given
+
+
+def _capital(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def _shown(value: Any) -> str:

@@ -85,7 +85,7 @@ def _wanted(ask: Ask) -> Wanted:
     text = asking.text(ask, "expression", longest=LONGEST)
     network = asking.choice(ask, "network", tuple(NETWORKS))
     most = MOST_BITS_FOURIER if network in FOURIER else MOST_BITS
-    length = asking.whole(ask, "context_length", least=1, most=most)
+    length = asking.whole(ask, "context_length", least=1, most=most, instead="genscope construct")
     expression = parse(text, length)
     if len(expression.variables) > 16:
         raise Refusal(

@@ -39,6 +39,11 @@ class ShownFigure:
     thumbnail: Markup | None
 
     @property
+    def name(self) -> str:
+        """What it shows, whatever was found."""
+        return self.subject or self.title
+
+    @property
     def empty(self) -> bool:
         """Nothing but notes: no drawing."""
         return self.svg is None

@@ -15,6 +15,8 @@ _THIN = "\u202f"
 def number(value: Any) -> str:
     """A scalar in at most three significant digits, thousands apart.
 
+    >>> number(1 - 2e-9), number(1.0)
+    ('1 − 2·10⁻⁹', '1')
     >>> number(0.012345), number(70.4), number(3), number(float("nan")), number(True), number(None)
     ('0.0123', '70.4', '3', 'not a number', 'yes', 'unknown')
     """
@@ -32,6 +34,8 @@ def number(value: Any) -> str:
         return f"{value:,.0f}".replace(",", _THIN).replace("-", "−") if abs(value) < 1e7 else power(value)
     if value != 0 and abs(value) < 1e-3:
         return power(value)
+    if 0 < abs(value - 1) < 5e-4:  # what is not 1 is not written as 1
+        return f"1 {'+' if value > 1 else '−'} {power(abs(value - 1))}"
     return f"{value:.3g}".replace("-", "−")
 
 
@@ -41,6 +45,8 @@ def rough(value: float) -> str:
     >>> rough(50.0), rough(2.567), rough(44.31), rough(1e8), rough(12345.6)
     ('50', '2.6', '44', '10⁸', '12\u202f000')
     """
+    if 0 < abs(value - 1) < 5e-3:
+        return number(value)
     if math.isfinite(value) and not float(value).is_integer():
         value = float(f"{value:.2g}")
     return number(int(value) if math.isfinite(value) and float(value).is_integer() else value).removeprefix("1·")

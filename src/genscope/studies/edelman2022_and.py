@@ -71,7 +71,9 @@ LABELS = {
     "context_length": "context length T",
     "sample_size": "samples m",
     "success": "share of trials that reach 100 %",
-    "preset": "preset",
+    "preset": "network and preset",
+    "tuned": "Transformer",
+    "minGPT": "Transformer, minGPT's preset",
 }
 AND, BALANCED = "x0 & x1 & x2", 0.5 ** (1 / 3)
 _REFERENCE_LENGTHS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800)
@@ -127,7 +129,7 @@ FIGURES = (
         opening="Sparse AND: samples against context length",
         claims=("A4",),
         source="edelman2022, Figure 2",
-        labels=LABELS | {"tuned": "Transformer", "minGPT": "minGPT's preset"},
+        labels=LABELS,
         x="context_length",
         y=CROSSING,
         by="preset",
