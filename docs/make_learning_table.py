@@ -1,7 +1,8 @@
 """Write docs/learning.md: which network learns what from how many samples, by `genscope learn`.
 
 `python docs/make_learning_table.py [STORE]` asks the questions that the store has no answer to, and writes the table
-from what is stored; it may be stopped and started again. With `--stored`, nothing is computed.
+from what is stored, cell by cell; it may be stopped and started again. With `--stored`, nothing is computed;
+`--accept-changes` goes on from trials that other code computed.
 """
 
 import sys
@@ -24,9 +25,9 @@ FUNCTIONS = {
     "majority of 3 xor a bit": "maj(x0,x1,x2)^x3",
     "2 of 4": "thr(2;x0,x1,x2,x3)",
 }
-NETWORKS = ("ideal", "transformer", "bit-transformer", "deep-2x4x32", "mlp", "gru", "lstm", "rnn", "linear")
-CONTEXT_LENGTH = 20
-SETTINGS = {"context_length": CONTEXT_LENGTH, "budget": "quick", "width": 0.3}
+NETWORKS = ("ideal", "linear", "mlp", "transformer", "bit-transformer", "deep-2x4x32", "rnn", "gru", "lstm")
+CONTEXT_LENGTH, WIDTH = 16, 0.5
+SETTINGS = {"context_length": CONTEXT_LENGTH, "budget": "quick", "width": WIDTH}
 PAGE = Path(__file__).parent / "learning.md"
 
 
@@ -46,24 +47,25 @@ def cell(answer: Answer | None) -> str:
 def answered(store: gs.Store, function: str, network: str, *, compute: bool) -> Answer | None:
     """The answer, computed where it is not stored and that is asked for."""
     if compute:
-        return gs.learn(function, network=network, store=store, **SETTINGS)
+        changed = "--accept-changes" in sys.argv
+        return gs.learn(function, network=network, store=store, accept_changes=changed, **SETTINGS)
     asked = prepare(function, network=network, **SETTINGS)
     found = asked.collect(store)
     return found if len(found.reading.frame) and not found.reading.missing else None
 
 
 def main() -> None:
-    """Ask, network by network, and write the page after each."""
+    """Ask, network by network, and write the page after each answer."""
     compute = "--stored" not in sys.argv
-    [url] = [word for word in sys.argv[1:] if word != "--stored"] or ["sqlite:///genscope.db"]
+    [url] = [word for word in sys.argv[1:] if not word.startswith("--")] or ["sqlite:///genscope.db"]
     cells: dict[tuple[str, str], str] = {}
     with gs.Store(url) as store:
         for network in NETWORKS:
             for name, function in FUNCTIONS.items():
                 cells[name, network] = cell(answered(store, function, network, compute=compute))
-            if compute:
-                print(network, [cells[name, network] for name in FUNCTIONS], flush=True)
-            PAGE.write_text(page(cells), encoding="utf-8")
+                if compute:
+                    print(f"{network}, {name}: {cells[name, network]}", flush=True)
+                PAGE.write_text(page(cells), encoding="utf-8")
 
 
 def page(cells: dict[tuple[str, str], str]) -> str:
@@ -74,8 +76,8 @@ def page(cells: dict[tuple[str, str], str]) -> str:
         "",
         f"Samples at which 80 % of trials get all of 10,000 held-out examples right, with 95 % intervals, at T = "
         f"{CONTEXT_LENGTH} bits, measured by `genscope learn EXPR --context-length {CONTEXT_LENGTH} --budget quick "
-        "--width 0.3`, which says the recipe of each network. Each trial draws the bits that matter anew; bits are 1 "
-        'with the probability that balances the labels. "> 2,000" is where the quick budget ends, "no" a success '
+        f"--width {WIDTH}`, which says the recipe of each network. Each trial draws the bits that matter anew; bits "
+        'are 1 with the probability that balances the labels. "> 2,000" is where the quick budget ends, "no" a success '
         "rate that levels off. The ideal learner knows the function and searches for its bits. Written by "
         "`python docs/make_learning_table.py`; an empty cell has not been asked for.",
         "",

@@ -9,7 +9,7 @@ import pytest
 from genscope.explorer.glossary import GLOSSARY
 from genscope.papers import PAPERS
 
-ROOMS = ("function", "construction", "bounds", "studies")
+ROOMS = ("function", "construction", "bounds", "learn", "studies")
 
 
 class Page(HTMLParser):

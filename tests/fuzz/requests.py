@@ -44,7 +44,7 @@ class Requests:
         self._sessions = Sessions()
         self._loop = asyncio.new_event_loop()
         self._queue = QuestionQueue()
-        app = make_app(store=store, sessions=self._sessions, questions=self._queue, rooms=[function_room.room])
+        app = make_app(sessions=self._sessions, questions=self._queue, rooms=[function_room.room(store)])
         self._config = uvicorn.Config(
             app, http=_Impatient, ws="none", lifespan="off", log_config=None, access_log=False
         )

@@ -18,7 +18,7 @@ from genscope.checkpoints.capacity import theorem_layer
 from genscope.checkpoints.reader import read_tensors
 from genscope.cli._construct_fourier import parse_components
 from genscope.cli._model_data import load_data
-from genscope.explorer import bounds_room, function_room, studies_room
+from genscope.explorer import bounds_room, function_room, learn_room, studies_room
 from genscope.fourier.expression import parse
 from genscope.jsonable import jsonable
 from genscope.lab import Store
@@ -205,7 +205,7 @@ def _questions(url: str) -> list[Target]:
             [json.dumps({"expression": "x0 ^ x1", "values": "bits"}).encode()],
             _asked(function_room.analyse),
             is_json=True,
-            share=2_000,
+            share=1_000,
         ),
         Target(
             "ask-bounds",
@@ -213,6 +213,16 @@ def _questions(url: str) -> list[Target]:
             _asked(bounds_room.view),
             is_json=True,
             share=2_000,
+        ),
+        Target(
+            "ask-learn",
+            [
+                json.dumps({"kind": "run", "expression": "x0 & x1", "networks": ["mlp"], "context_length": 9}).encode(),
+                json.dumps({"kind": "threshold", "expression": "x0", "networks": ["gru"], "noise": 0.1}).encode(),
+            ],
+            _asked(learn_room.request),
+            is_json=True,
+            share=1_000,
         ),
         Target("ask-studies", [json.dumps(ask).encode() for ask in studies], _asked(study), is_json=True, share=2_000),
     ]

@@ -17,7 +17,7 @@ NAMES = [
     *("checkpoint", "checkpoint-header", "checkpoint-index", *(f"config-{number}" for number in range(len(LAYOUTS)))),
     *("model", "model-header", "arrays-npz", "arrays-safetensors"),
     *("expression", "components", "store-url", "filter"),
-    *("request", "ask-function", "ask-bounds", "ask-studies"),
+    *("request", "ask-function", "ask-bounds", "ask-learn", "ask-studies"),
 ]
 SHARE_OF_TEST = 0.002  # of the hundred thousand, in make test
 

@@ -1,4 +1,4 @@
-"""The explorer: a local web page with four rooms to look, click and understand.
+"""The explorer: a local web page with five rooms to look, click and understand.
 
 A room is a module `<name>_room.py` with a function `room(store)` that returns a `Room`, a template `<name>.html`
 which extends `frame.html`, and a script `static/<name>.js`; its place in `app.ROOMS` is the registration. A question is

@@ -8,7 +8,7 @@ import asyncio
 import functools
 import json
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from genscope.explorer import bounds_room, construction_room, function_room, studies_room
+from genscope.explorer import bounds_room, construction_room, function_room, learn_room, studies_room
 from genscope.explorer.pages import Pages, Shelf
 from genscope.explorer.question_queue import Busy, QuestionQueue, Unwanted
 from genscope.explorer.room import Ask, Download, Room
@@ -32,24 +32,22 @@ ROOMS: tuple[Callable[[str], Room], ...] = (
     function_room.room,
     construction_room.room,
     bounds_room.room,
+    learn_room.room,
     studies_room.room,
 )
 LARGEST_BODY = 256 * 1024  # bytes
 BODY_SECONDS = 10.0  # in which a body must arrive
 
 
-def make_app(
-    *, store: str, sessions: Sessions, questions: QuestionQueue, rooms: Iterable[Callable[[str], Room]]
-) -> ASGIApp:
-    """The application; whoever runs it closes the questions."""
-    made = [make(store) for make in rooms]
+def make_app(*, sessions: Sessions, questions: QuestionQueue, rooms: Sequence[Room]) -> ASGIApp:
+    """The application; whoever runs it closes the questions and the rooms."""
     shelf = Shelf()
-    pages = Pages(made, shelf)
+    pages = Pages(rooms, shelf)
     routes = [
-        Route("/", lambda request: RedirectResponse(f"{_home(request)}{made[0].name}"), methods=["GET"]),
+        Route("/", lambda request: RedirectResponse(f"{_home(request)}{rooms[0].name}"), methods=["GET"]),
         Route("/static/{name:path}", shelf.serve, methods=["GET"]),
     ]
-    for room in made:
+    for room in rooms:
         routes.append(Route(f"/{room.name}", functools.partial(_page, pages, room), methods=["GET"]))
         for name, question in room.questions.items():
             ask = functools.partial(_question, questions, question)

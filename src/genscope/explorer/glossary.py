@@ -157,6 +157,38 @@ GLOSSARY: dict[str, Term] = {
         "m T. A curve along points is therefore a curve along either of the two.",
         "edelman2022, Corollary 4.5",
     ),
+    # Room Learn
+    "network": Term(
+        "Networks",
+        "What learns: each has a fixed size and a recipe of training that was chosen on exploratory seeds. A "
+        "Transformer attends to bits from one place, an MLP sees all of them at once, recurrent networks read them one "
+        "by one.",
+        "docs/learning.md",
+    ),
+    "sample size": Term(
+        "Samples",
+        "The number of labelled examples that a run trains on; all of them are drawn before training begins. With too "
+        "few, several functions fit, and no learner can tell which one it was.",
+        "edelman2022, Section 6",
+    ),
+    "training loss": Term(
+        "Loss on the sample",
+        "The mean logistic loss, in nats, of the examples that the network trains on. It falls to 0 in runs that learn "
+        "the function and in runs that learn the sample by heart.",
+        "edelman2022, Section 6",
+    ),
+    "held-out accuracy": Term(
+        "Held-out accuracy",
+        "The share of 500 examples right that the network never saw, at each look during training. A run succeeds when "
+        "all of 10,000 are right.",
+        "edelman2022, Section 6",
+    ),
+    "success curve": Term(
+        "Success curve",
+        "The share of runs that succeed, against the number of samples, with Wilson intervals and a fitted curve. The "
+        "shaded range is the 95 % interval of the samples at which 80 % succeed, and it narrows as trials arrive.",
+        "edelman2022, Figure 2",
+    ),
     # Room Studies
     "trial": Term(
         "Trial",

@@ -21,7 +21,7 @@ class Room:
     """The page `/name`, made from `templates/name.html` and `static/name.js`.
 
     A question is answered at POST /api/name/question, a download at GET /files/name/download?ask=JSON. `page` gives
-    the variables of the template, anew for every visit.
+    the variables of the template, anew for every visit; `close` is called when the explorer ends.
     """
 
     name: str
@@ -30,3 +30,4 @@ class Room:
     questions: Mapping[str, Callable[[Ask], Any]]
     downloads: Mapping[str, Callable[[Ask], Download]] = field(default_factory=dict)
     page: Callable[[], Mapping[str, Any]] = dict
+    close: Callable[[], None] = lambda: None

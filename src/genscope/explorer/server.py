@@ -34,8 +34,9 @@ class Server:
         self._sessions = Sessions()
         self.address = self._opened_by(self._sessions.token)
         self._desk = QuestionQueue()
+        self._rooms = [make(store) for make in rooms]
         config = uvicorn.Config(
-            make_app(store=store, sessions=self._sessions, questions=self._desk, rooms=rooms),
+            make_app(sessions=self._sessions, questions=self._desk, rooms=self._rooms),
             http=_Impatient,
             ws="none",
             lifespan="off",
@@ -59,6 +60,8 @@ class Server:
         try:
             self._server.run(sockets=[self._socket])
         finally:
+            for room in self._rooms:
+                room.close()
             self._desk.close()
             self._socket.close()
 

@@ -11,6 +11,7 @@ const update = latest(async (signal) => {
   const expression = field.text();
   state.write({ expression, values: chosen() === "signs" ? "" : chosen() });
   find("build").href = address("construction", { expression });
+  find("train").href = address("learn", { expression });
   find("found").classList.add("waiting");
   try {
     show(await ask("function", "analyse", { expression, values: chosen() }, signal));
