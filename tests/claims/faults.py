@@ -356,11 +356,10 @@ FAULTS = {
             _learner(_least_squares),
             [
                 Plan(
-                    grid(context_length=[10, 30, 90], preset=["tuned"]),
-                    search=Search(
-                        level=(0.8, 0.5), lowest=10, highest=5_000, start=60, width=0.1, trials=240, batch=16, round=48
-                    ),
+                    grid(context_length=lengths, preset=["tuned"]),
+                    search=Search(lowest=10, highest=5_000, start=60, width=0.1, trials=240, batch=16, round=48),
                 )
+                for lengths in ([10, 30], [90])
             ],
             prepare=_short_contexts,
         )

@@ -56,6 +56,7 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("edelman2022-and-long", {**_AND, "preset": "tuned"}),
     ("edelman2022-and-sources", {**_AND, "preset": "tuned", "initialisation": 0, "sample": 1}),
     ("edelman2022-and-restarts", {**_AND, "preset": "tuned"}),
+    ("edelman2022-and-restarts-long", {**_AND, "preset": "tuned"}),
     (
         "mousavi2025-token-retrieval",
         {"context_length": 8, "dim": 4, "sparsity": 1, "encoding_dim": 64, "sharpness": 1.0},

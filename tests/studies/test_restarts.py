@@ -7,16 +7,16 @@ import pytest
 from genscope.measure.consensus import NEARLY
 from genscope.random import stream
 from genscope.studies import _bit_restarts as restarts
-from genscope.studies._bit_restarts import RULE, RULES, RUNS, Evidence, agreement
+from genscope.studies._bit_restarts import RULE, RULES, RUNS, TOGETHER, Evidence, agreement
 from genscope.studies._bit_training import draw_and
 from genscope.studies.edelman2022_and import BALANCED
 from genscope.studies.edelman2022_and_restarts import _CORRELATION, STUDY, trial
 from tests.seeds import seed
 
 
-def evidence(answers, concentration=(0.1, 0.2, 0.9, 0.3), losses=((1, 1, 1, 1), (0.1, 0.2, 0.3, 0.05))):
+def evidence(answers, concentration=(0.1, 0.2, 0.9, 0.3), loss=(0.1, 0.2, 0.3, 0.05)):
     logits = np.where(np.array(answers, bool), 1.0, -1.0) * np.array([[1], [2], [3], [4]])
-    return Evidence(logits, np.array(concentration), np.array(losses, float), np.array([4.0, 3.0, 2.0, 1.0]))
+    return Evidence(logits, np.array(concentration), np.array(loss), 1 + np.array(loss), np.array([4.0, 3.0, 2.0, 1.0]))
 
 
 TRUTH = np.arange(1000) % 2 == 0
@@ -54,7 +54,8 @@ def test_the_other_rules():
 
 def test_the_rule_and_its_runs_are_fixed():
     """They were named before the study's seeds were drawn; whoever changes them raises the revision."""
-    assert (RULE, RUNS, NEARLY, restarts.UNLABELLED, STUDY.revision) == ("consensus", 6, 0.005, 1000, 1)
+    fixed = RULE, RUNS, TOGETHER, NEARLY, restarts.UNLABELLED, restarts.SETTLED, STUDY.revision
+    assert fixed == ("consensus", 6, 2, 0.005, 1000, 0.01, 2)
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +67,47 @@ def test_a_trial_says_what_every_rule_would_have_chosen(record):
     assert record["success"] == record[f"by_{RULE}"]
     assert {f"by_{name}" for name in RULES} <= record.keys()
     assert record["any"] or not record["success"]
-    assert record["share"] * RUNS == pytest.approx(round(record["share"] * RUNS))
+    assert record["share"] in (0, 0.5, 1)
     assert record["success"]  # 60 samples of 12 bits are plenty
+    assert record["agreed"] or record["runs"] == RUNS
+    assert record["concentration"].shape == (record["runs"],)
     assert ((record["concentration"] > 0) & (record["concentration"] <= 1)).all()
 
 
-def test_runs_differ_by_their_initialisation_alone():
+@pytest.fixture(scope="module")
+def case():
     key = jr.key(2)
-    task = draw_and(stream(key, "support"), context_length=12, sample_size=40)
-    options = {"sample_size": 40, "preset": "tuned", "data_key": stream(key, "data"), "runs": 2}
-    found = restarts.train_restarts(task, init_key=stream(key, "init"), **options)
-    again = restarts.train_restarts(task, init_key=stream(key, "init"), **options)
-    first, second = found.run(0), found.run(1)
-    assert not np.allclose(first.position, second.position)
-    np.testing.assert_array_equal(first.position, again.run(0).position)
-    seen = found.evidence(task, stream(key, "unlabelled"))
-    assert seen.logits.shape == (2, restarts.UNLABELLED)
-    np.testing.assert_allclose(
-        seen.logits[1, :5], second.outputs(task.inputs(stream(key, "unlabelled"), 1000)[:5]), atol=1e-4
-    )
+    task = draw_and(stream(key, "support"), context_length=12, sample_size=14)
+    options = {"sample_size": 14, "preset": "tuned", "data_key": stream(key, "data"), "init_key": stream(key, "init")}
+    return task, options
+
+
+def test_runs_differ_by_their_initialisation_alone_and_go_on_until_two_agree(case, monkeypatch):
+    task, options = case
+    monkeypatch.setattr(Evidence, "agreed", property(lambda seen: False))
+    found = restarts.train_restarts(task, **options)
+    assert len(found.right) == len(found.evidence.logits) == RUNS
+    positions = [np.asarray(found.run(number).position) for number in range(RUNS)]
+    assert len({position.tobytes() for position in positions}) == RUNS
+    inputs = task.inputs(stream(options["data_key"], "unlabelled"), restarts.UNLABELLED)
+    for number in range(RUNS):
+        expected = found.run(number).outputs(inputs[:5])
+        np.testing.assert_allclose(found.evidence.logits[number, :5], expected, atol=1e-4)
+    monkeypatch.undo()
+    shares = agreement(found.evidence.answers)
+    needed = next((n for n in range(TOGETHER, RUNS + 1, TOGETHER) if shares[:n, :n].max() == 1), RUNS)
+    again = restarts.train_restarts(task, **options)
+    assert len(again.right) == needed
+    assert again.right == found.right[:needed]
+    np.testing.assert_array_equal(again.evidence.logits, found.evidence.logits[:needed])
+
+
+def test_runs_end_where_they_fit_their_sample(case):
+    task, options = case
+    found = restarts.train_restarts(task, **options, runs=2)
+    losses = found.fits[0].losses
+    assert losses[-1] < 2 * restarts.SETTLED
+    assert (losses[9:-1:10] >= 2 * restarts.SETTLED).all()
 
 
 @pytest.mark.parametrize("length", [50, 200, 800])

@@ -2,7 +2,7 @@
 
 What fails at long contexts is the run and not the sample: with enough samples some initialisations memorise theirs
 before they see the relevant bits, and others on the same sample do not. Two runs that learned the function agree on
-inputs that nobody labelled; two that memorised disagree.
+inputs that nobody labelled; two that memorised disagree. So runs are made two at a time, until two of them agree.
 
 Source: house design; edelman2022, Figure 2, trains once.
 Departures: runs end by their training loss, never by a held-out label.
@@ -16,21 +16,23 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from genscope.measure.consensus import agreement, consensus
 from genscope.models.bit_classifier import BitClassifier
 from genscope.models.bit_classifier_fast import table
 from genscope.models.bit_classifier_stack import Stack, member, outputs, outputs_of_indicators, stack
 from genscope.random import numbered, stream
-from genscope.studies._bit_training import DRAWN, FLOOR, padded_examples, predict_bits, settings
+from genscope.studies._bit_training import DRAWN, padded_examples, predict_bits, settings
 from genscope.tasks import AbstractSparseBoolean
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
 from genscope.train import Fit, Floor, Together, Validation, Whole, fit, logistic
 from genscope.train.padding import padded_size
 
-RUNS = 6
+RUNS = 6  # at most
+TOGETHER = 2  # runs that train at once, before all runs so far are compared
 RULE = "consensus"  # by which a run is chosen; it and the number of runs were fixed before the study's seeds were drawn
+SETTLED = 0.01  # nats of training loss, at which runs end: of 27 that were ever right, one was no longer so there
 UNLABELLED = 1000  # fresh inputs on which runs are compared
 LOOKED_AT = 250  # of them, for attention
 SHAPE = 64  # rows of the smallest padded sample: few shapes to compile, and few rows that count for nothing
@@ -41,13 +43,19 @@ class Evidence(NamedTuple):
 
     logits: Float[np.ndarray, "runs inputs"]  # on fresh inputs without labels
     concentration: Float[np.ndarray, " runs"]  # largest share of a head's mean attention on three positions
-    losses: Float[np.ndarray, "steps runs"]  # on the sample, in training
+    loss: Float[np.ndarray, " runs"]  # on the sample, at the end
+    area: Float[np.ndarray, " runs"]  # the losses of all steps together
     norm: Float[np.ndarray, " runs"]  # Euclidean, of all weights
 
     @property
     def answers(self) -> Bool[np.ndarray, "runs inputs"]:
         """On the fresh inputs."""
         return self.logits > 0
+
+    @property
+    def agreed(self) -> bool:
+        """Whether two runs give the same answer to every fresh input."""
+        return bool(agreement(self.answers).max() == 1)
 
 
 RULES: Mapping[str, Callable[[Evidence], np.ndarray]] = {  # a score for each run; the first of the largest is chosen
@@ -56,8 +64,8 @@ RULES: Mapping[str, Callable[[Evidence], np.ndarray]] = {  # a score for each ru
     "vote": lambda seen: (seen.answers == (2 * seen.answers.sum(axis=0) > len(seen.answers))).mean(axis=1),
     "attention": lambda seen: seen.concentration,
     "confidence": lambda seen: np.abs(seen.logits).mean(axis=1),
-    "loss": lambda seen: -seen.losses[-1],
-    "slowness": lambda seen: seen.losses.sum(axis=0),
+    "loss": lambda seen: -seen.loss,
+    "slowness": lambda seen: seen.area,
     "norm": lambda seen: -seen.norm,
 }
 
@@ -65,27 +73,21 @@ RULES: Mapping[str, Callable[[Evidence], np.ndarray]] = {  # a score for each ru
 class Restarts(NamedTuple):
     """Runs on one sample."""
 
-    fit: Fit[Stack]
+    fits: tuple[Fit[Stack], ...]  # one after the other
     drawn: UniqueDraw
-    validation: Validation
-    learned: tuple[bool, ...]
-    """Whether each run was right on all held-out examples at some evaluation."""
+    evidence: Evidence
+    right: tuple[bool, ...]
+    """Whether each run is right on all held-out examples."""
 
     def run(self, number: int) -> BitClassifier:
         """The classifier of one run."""
-        return _member(self.fit.model, number)
-
-    def evidence(self, task: AbstractSparseBoolean, key: Key[Array, ""]) -> Evidence:
-        """What rules see; `key` draws the inputs."""
-        x = task.inputs(key, UNLABELLED)
-        losses = self.fit.recorded[logistic.name]
-        shares, norms = _looked_at(self.fit.model, x[:LOOKED_AT])
-        return Evidence(*(np.asarray(part) for part in (_outputs(self.fit.model, x), shares, losses, norms)))
+        return _member(self.fits[number // TOGETHER].model, number % TOGETHER)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
-def _initial(key: Key[Array, ""], context_length: int, runs: int, preset: str) -> Stack:
-    keys = numbered(key, jnp.arange(runs, dtype="uint32"))
+@partial(jax.jit, static_argnums=(2, 3))
+def _initial(key: Key[Array, ""], first: Int[Array, ""] | int, context_length: int, preset: str) -> Stack:
+    """The runs from `first` on."""
+    keys = numbered(key, first + jnp.arange(TOGETHER, dtype="uint32"))
     return stack(context_length, keys, initialisation=settings(preset).initialisation)
 
 
@@ -116,6 +118,13 @@ def _looked_at(models: Stack, x: Bool[Array, "m T"]) -> tuple[Array, Array]:
     return jax.lax.map(look, models)
 
 
+def _evidence(fitted: Fit[Stack], x: Bool[Array, "m T"]) -> Evidence:
+    losses = np.asarray(fitted.recorded[logistic.name])
+    shares, norms = _looked_at(fitted.model, x[:LOOKED_AT])
+    logits = _outputs(fitted.model, x)
+    return Evidence(*map(np.asarray, (logits, shares, losses[-1], losses.sum(axis=0), norms)))
+
+
 def train_restarts(
     task: AbstractSparseBoolean,
     *,
@@ -125,26 +134,29 @@ def train_restarts(
     data_key: Key[Array, ""],
     runs: int = RUNS,
 ) -> Restarts:
-    """Draw a training set that identifies the support, and fit `runs` classifiers to it at once, full batch.
+    """Draw a training set that identifies the support, and fit classifiers to it, full batch, two at a time.
 
-    They end together when their mean training loss is below `FLOOR`. Held-out examples are looked at every ten steps
-    to say which runs were right at some time; nothing depends on it.
+    Two end together when their mean training loss is below `SETTLED`. No more follow once two of all runs agree on
+    every unlabelled input, or after `runs` of them. Held-out examples are looked at when all is over.
     """
     chosen = settings(preset)
     drawn = draw_unique(stream(data_key, "training"), task, sample_size, capacity=max(DRAWN, sample_size))
+    source = Whole(padded_examples(drawn.batch, padded_size(sample_size, smallest=SHAPE)))
+    unlabelled = task.inputs(stream(data_key, "unlabelled"), UNLABELLED)
+    fits, seen = [], None
+    for first in range(0, runs, TOGETHER):
+        fitted = fit(
+            _initial(init_key, first, task.context_length, preset),
+            source,
+            Together(logistic, outputs_of_indicators),
+            until=(chosen.steps, Floor(TOGETHER * SETTLED)),
+            optimizer=chosen.optimizer,
+        )
+        fits.append(fitted)
+        now = _evidence(fitted, unlabelled)
+        seen = now if seen is None else Evidence(*map(np.concatenate, zip(seen, now, strict=True)))
+        if seen.agreed:
+            break
     validation = Validation(task, key=stream(data_key, "validation"), predict=predict_bits)
-    learned = [False] * runs
-
-    def watch(progress) -> bool:
-        for number in range(runs):
-            learned[number] = learned[number] or validation.perfect(_member(progress.model, number))
-        return False
-
-    fitted = fit(
-        _initial(init_key, task.context_length, runs, preset),
-        Whole(padded_examples(drawn.batch, padded_size(sample_size, smallest=SHAPE))),
-        Together(logistic, outputs_of_indicators),
-        until=(chosen.steps, watch, Floor(runs * FLOOR)),
-        optimizer=chosen.optimizer,
-    )
-    return Restarts(fitted, drawn, validation, tuple(learned))
+    right = tuple(validation.perfect(_member(each.model, number)) for each in fits for number in range(TOGETHER))
+    return Restarts(tuple(fits), drawn, seen, right)
