@@ -395,9 +395,9 @@ FAULTS = {
         slow=True,
     ),
     "B6": Fault(
-        "the GRU is held to a fiftieth of the risk without the index",
-        _other_threshold(mousavi2025_simple, lambda options: options["architecture"] == "gru", 0.02),
-        [Plan(grid(architecture=["transformer", "gru"], **_SIMPLE))],
+        "the simple RNN is held to a fiftieth of the risk without the index",
+        _other_threshold(mousavi2025_simple, lambda options: options["architecture"] == "rnn", 0.02),
+        [Plan(grid(architecture=["transformer", "rnn"], **_SIMPLE))],
         slow=True,
     ),
     "B7": Fault(
