@@ -7,6 +7,7 @@ from genscope.bounds._heads import Refine as Refine
 from genscope.bounds.attention import head as head
 from genscope.bounds.attention import heads as heads
 from genscope.bounds.binary_kl import kl_inverse as kl_inverse
+from genscope.bounds.composition import composed_head as composed_head
 from genscope.bounds.covering import linear_cover as linear_cover
 from genscope.bounds.covering import matrix_cover as matrix_cover
 from genscope.bounds.covering import zhang_cover as zhang_cover

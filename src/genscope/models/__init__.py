@@ -7,6 +7,7 @@ from genscope.models import encoding as encoding
 from genscope.models import file as file
 from genscope.models import lintilhac2026 as lintilhac2026
 from genscope.models import mousavi2025 as mousavi2025
+from genscope.models import normalisation as normalisation
 from genscope.models import parity_chain as parity_chain
 from genscope.models import scalar_attention as scalar_attention
 from genscope.models import torch_module as torch_module

@@ -21,6 +21,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key, Shaped
 
 from genscope.models.encoding import AbstractEncoding
+from genscope.models.normalisation import Normalisation
 from genscope.random import stream
 from genscope.refusal import Refusal
 
@@ -57,7 +58,8 @@ class HeadActivations(NamedTuple):
 class Head(eqx.Module):
     r"""tf-head: $W_C^\top\sigma(\sum_t p_tW_V^\top x_t)$, where $p=\mathrm{softmax}_t(z^\top W_QW_K^\top x_t)$.
 
-    `sigma` acts elementwise and sends 0 to 0. `projected` puts $\Pi$ before it, as inside the deep network.
+    `sigma` acts elementwise and sends 0 to 0. `projected` puts $\Pi$ before it, as inside the deep network. `normalise`
+    may stand for softmax (`models.normalisation`).
     """
 
     w_q: Float[Array, "d k"]
@@ -66,6 +68,7 @@ class Head(eqx.Module):
     w_c: Float[Array, "v e"] | None = None
     sigma: Elementwise = eqx.field(static=True, default=jax.nn.relu)
     projected: bool = eqx.field(static=True, default=False)
+    normalise: Normalisation = eqx.field(static=True, default=jax.nn.softmax)
 
     def __check_init__(self):
         q, k, v = self.w_q.shape, self.w_k.shape, self.w_v.shape
@@ -100,7 +103,7 @@ class Head(eqx.Module):
 
     def mix(self, scores: Float[Array, " n"], values: Float[Array, "n v"]) -> HeadActivations:
         """The head from scores and values on, for callers that get these without storing the tokens."""
-        attention = jax.nn.softmax(scores)
+        attention = self.normalise(scores)
         mixture = attention @ values
         active = self.sigma(project(mixture) if self.projected else mixture)
         return HeadActivations(scores, attention, mixture, active if self.w_c is None else active @ self.w_c)
