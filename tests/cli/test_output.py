@@ -50,3 +50,12 @@ def test_without_a_terminal_columns_says_how_wide_tables_are(said, width, monkey
     if said is not None:
         monkeypatch.setenv("COLUMNS", said)
     assert _output.console().width == width
+
+
+def test_in_a_notebook_nothing_moves(monkeypatch):
+    """Kernels force colours on the programs that they start, and show every frame of a progress bar."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    assert _output.console().is_terminal
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    assert not _output.console().is_terminal
