@@ -1,5 +1,6 @@
 """The wheel as a stranger gets it: in a fresh environment of each Python, with what the registry has, and no lock."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -72,6 +73,8 @@ def test_a_fresh_environment_without_the_lock(version, made, tmp_path):
     assert installed.returncode == 0, installed.stderr
     check = subprocess.run([str(programs / "python"), "-m", "pip", "check"], capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
+    # What the test suite asks of JAX is not what a stranger does, and another JAX may not know it.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("XLA_", "JAX_", "PYTHON"))}
     for words in (
         ["genscope", "--version"],
         ["python", "-m", "genscope", "probe", "x0 & x1 ^ x2", "--bits", "4", "--json"],
@@ -79,8 +82,7 @@ def test_a_fresh_environment_without_the_lock(version, made, tmp_path):
         ["genscope", "learn", "x1 & x4", "--context-length", "8", "--network", "ideal", "--budget", "quick"],
         ["python", "-W", "error", "-c", "import genscope as gs; [getattr(gs, name) for name in dir(gs)]"],
     ):
-        done = subprocess.run(
-            [str(programs / words[0]), *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=300
-        )
+        command = [str(programs / words[0]), *words[1:]]
+        done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout or words[0] == "python"

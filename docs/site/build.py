@@ -23,9 +23,23 @@ STAGE = ROOT / "build" / "docs"
 BESIDE = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md")
 NAVIGATION = {
     "Guide": ("guide", "learning", "explorer", "scale", "notation", "cite"),
-    "Tutorials": ("tutorials/*",),
-    "Notebooks": ("notebooks/*",),
-    "Gallery": ("gallery",),
+    "Tutorials": tuple(
+        f"tutorials/{name}"
+        for name in (
+            "learn",
+            "one-figure",
+            "your-own",
+            "probe",
+            "certify",
+            "checkpoint",
+            "my-pytorch-classifier",
+            "my-hugging-face-encoder",
+        )
+    ),
+    "Notebooks": (
+        *(f"notebooks/{name}" for name in ("log-t", "transformer", "black-box", "sharpness", "covering-numbers")),
+        "gallery",
+    ),
     "Evidence": ("claims", "statements", "errata", "preregistration", "benchmarks"),
     "Reference": ("reference/commands", "reference/index"),
     "Project": ("architecture", "decisions", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "RELEASING"),
@@ -60,7 +74,7 @@ def stage(place: Path) -> None:
     for name, text in {"commands": commands.page(), **(listed := reference.pages())}.items():
         _write(place / "reference" / f"{name}.md", text)
     _write(place / "statements.md", statements.page())
-    _write(place / "index.md", (place / "index.md").read_text(encoding="utf-8") + _trees(place))
+    _write(place / "index.md", (place / "index.md").read_text(encoding="utf-8") + _trees())
     subtree = _tree("", [name for name in listed if name != "index"])
     _write(place / "reference" / "index.md", (place / "reference" / "index.md").read_text(encoding="utf-8") + subtree)
 
@@ -97,14 +111,10 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _trees(place: Path) -> str:
+def _trees() -> str:
     told = []
     for caption, names in NAVIGATION.items():
-        pages: list[str] = []
-        for name in names:
-            found = sorted(place.glob(f"{name}.md")) if "*" in name else [place / f"{name}.md"]
-            pages += [str(page.relative_to(place).with_suffix("")) for page in found if page.exists()]
-        told.append(_tree(caption, pages))
+        told.append(_tree(caption, list(names)))
     return "".join(told)
 
 
@@ -122,6 +132,12 @@ def source_digest() -> str:
     return found.hexdigest()[:16]
 
 
+def _kernel_settings(place: Path) -> None:
+    """A kernel without the user's own settings, which reports errors alone."""
+    _write(place / "profile_default" / "ipython_kernel_config.py", "c = get_config()\nc.IPKernelApp.log_level = 40\n")
+    os.environ["IPYTHONDIR"] = str(place)
+
+
 def main(arguments: list[str]) -> int:
     """Stage the pages and call Sphinx."""
     parser = argparse.ArgumentParser(description="Build the documentation site.")
@@ -133,6 +149,7 @@ def main(arguments: list[str]) -> int:
     os.environ["GENSCOPE_DOCS_EXECUTE"] = "off" if asked.no_execute else "cache"
     os.environ["GENSCOPE_DOCS_CACHE"] = str(cache)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    _kernel_settings(ROOT / "build" / "ipython")
     if cache.parent.exists() and not cache.exists():
         shutil.rmtree(cache.parent)
     stage(asked.stage)

@@ -1,6 +1,7 @@
 """What Sphinx is told; `build.py` puts the pages together and calls it."""
 
 import importlib.metadata
+import importlib.resources
 import os
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ language = "en"
 extensions = ["myst_nb", "sphinx_copybutton", "mathml", "crosslinks"]
 html_theme = "furo"
 html_title = f"genscope {release}"
-html_static_path = ["static"]
+# Browsers draw MathML well with a font that knows mathematics; STIX Two Math (OFL) comes with ziamath.
+FONT = importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
+html_static_path = ["static", str(FONT)]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_copy_source = False

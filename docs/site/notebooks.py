@@ -27,7 +27,7 @@ language_info: {name: python, pygments_lexer: ipython3}
 """
 # What every executed page starts with: a shell whose failures are errors, lines of 80 characters, vector pictures.
 BEFORE = """import os, subprocess, sys
-os.environ.update(COLUMNS="80", NO_COLOR="1")
+os.environ.update(COLUMNS="80", NO_COLOR="1", JPY_PARENT_PID="1")
 
 def _shell(line):
     done = subprocess.run(line, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

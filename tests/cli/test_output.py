@@ -62,3 +62,12 @@ def test_sentences_fold_where_somebody_reads_them(monkeypatch, capsys):
     assert len(lines) == 2
     assert max(map(len, lines)) <= 80
     assert " ".join(lines) == text
+
+
+def test_in_a_notebook_nothing_moves(monkeypatch):
+    """Kernels force colours on the programs that they start, and show every frame of a progress bar."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
+    assert _output.console().is_terminal
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    assert not _output.console().is_terminal

@@ -19,6 +19,7 @@ from rich.text import Text
 from genscope.jsonable import jsonable
 
 _WIDE = 140  # columns where there is no terminal, and COLUMNS does not say
+_NOTEBOOK = "JPY_PARENT_PID"  # what Jupyter tells the programs that its kernels start
 _WORD = 24  # what is longer may be divided
 _SHORT = 8  # letters that every heading may have in a line
 
@@ -40,6 +41,10 @@ class _Plain(Console):
     """Texts as they are; a reader that has gone is our caller's affair."""
 
     def __init__(self, **options: Any):
+        if (
+            _NOTEBOOK in os.environ
+        ):  # its kernel asks for colours, and shows every frame of what moves in a line of its own
+            options["force_terminal"] = False
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def on_broken_pipe(self) -> None:
