@@ -27,9 +27,7 @@ StoreUrl = Annotated[
 ]
 AcceptChanges = Annotated[
     bool,
-    typer.Option(
-        "--accept-changes", metavar="", help="Add trials to stored ones that were computed by code changed since."
-    ),
+    typer.Option("--accept-changes", metavar="", help="Add to stored trials although the code has changed since."),
 ]
 ModelName = Annotated[
     str,

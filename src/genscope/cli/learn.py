@@ -73,7 +73,7 @@ def learn(
     rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Most steps of a run.")] = None,
     optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="What takes the steps.")] = None,
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    budget: Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")] = Budget.standard,
     width: Annotated[
         float | None, typer.Option("--width", metavar="X", help="Ends the search: interval within a factor 1 + X.")
     ] = None,
@@ -81,27 +81,27 @@ def learn(
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer: .svg, .png or .pdf.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
+        bool, typer.Option("--dry-run", metavar="", help="Only print how many trials would run, and for how long.")
     ] = False,
-    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
+    retry: Annotated[Retry | None, typer.Option("--retry", help="Run failed trials again.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+        int | None, typer.Option("--workers", metavar="N", help="Run trials in N processes, one core each.")
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option("--cluster", metavar="ADDRESS", help="Compute on a Dask scheduler's workers: tcp://host:8786."),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option("--time-limit", metavar="SECONDS", help="End a trial that takes longer.")
+        float | None, typer.Option("--time-limit", metavar="SECONDS", help="Stop a trial that takes longer.")
     ] = None,
     accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how many samples networks need to learn a function, with what theory says beside it.
+    """Measure how many samples networks need to learn a function, and compare with theory.
 
     Each trial draws the bits that matter, a sample and initial weights anew. What is stored already is not computed
-    again; after an interruption the same command goes on.
+    again; after an interruption, the same command resumes.
 
     Example: genscope learn "maj(x1,x4,x7)" --context-length 40 --network transformer,mlp --budget quick
     """

@@ -24,7 +24,7 @@ _MOST_WORKERS = 8  # each holds JAX and its programs, half a gigabyte
 
 
 def reproduce(
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.quick,
+    budget: Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")] = Budget.quick,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,
@@ -40,7 +40,7 @@ def reproduce(
 ) -> None:
     """Decide the claims of the papers, and write report.html.
 
-    What is stored already is not computed again; after an interruption the same command goes on.
+    Stored trials are not run again; after an interruption, the same command resumes.
 
     Example: genscope reproduce --budget quick --only A4 --only A6
     """

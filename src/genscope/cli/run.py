@@ -25,7 +25,7 @@ class Retry(StrEnum):
 
 def run(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A name of genscope list, or my_file.py:study.")],
-    budget: Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")] = Budget.standard,
+    budget: Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")] = Budget.standard,
     where: Annotated[
         list[str] | None,
         typer.Option("--where", metavar="AXIS=VALUE,VALUE", help="Values of an axis; may be repeated."),
@@ -33,11 +33,11 @@ def run(
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", help="Repetitions of each point.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="K", help="Only the repetition number K.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")
+        bool, typer.Option("--dry-run", metavar="", help="Only print how many trials would run, and for how long.")
     ] = False,
-    retry: Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")] = None,
+    retry: Annotated[Retry | None, typer.Option("--retry", help="Run failed trials again.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+        int | None, typer.Option("--workers", metavar="N", help="Run trials in N processes, one core each.")
     ] = None,
     cluster: Annotated[
         str | None,
@@ -48,7 +48,8 @@ def run(
         typer.Option(
             "--time-limit",
             metavar="SECONDS",
-            help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
+            help="Stop a trial that takes longer and count it as failed. Runs trials in processes, one per core unless "
+            "--workers says otherwise.",
         ),
     ] = None,
     traceback: Annotated[
@@ -60,7 +61,7 @@ def run(
 ) -> None:
     """Run a study and show its thresholds and the law they follow.
 
-    What is stored already is not computed again; after an interruption the same command goes on.
+    Stored trials are not run again; after an interruption, the same command resumes.
 
     Example: genscope run edelman2022-and --where context_length=100,200
     """
