@@ -143,7 +143,7 @@ def test_the_message_of_a_bad_value_stands_beside_its_field():
     assert errors["confidence"] == ""
     assert "a whole number at least 1" in errors["context_length"]
     assert "Write it in digits" in errors["support_size"]
-    assert found["error"] == "Mend the marked arguments."
+    assert found["error"] == "Correct the marked arguments."
     assert "value" not in found
     assert "Mend the arguments first" in curve("lower context_length=-3", "support_size", "1:9")["error"]
 

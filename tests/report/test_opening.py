@@ -4,6 +4,7 @@ import itertools
 
 import polars as pl
 import pytest
+from matplotlib.text import Annotation
 
 from genscope.lab import Group, Line, Mean, Published, Reading, Reference
 from genscope.report import opening
@@ -40,7 +41,7 @@ def test_panels_are_those_that_figures_declare_in_the_order_of_the_papers():
 
 def test_names_stand_apart_where_lines_end():
     (axes,) = opening.picture(panels(FIGURE)).axes
-    names = {text.get_text(): text.xy[1] for text in axes.texts}
+    names = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
     assert {*names} == {"FFN", "own", "ideal learner", "published"}  # one reference, without its parenthesis
     heights = sorted(names.values())
     gaps = [(high - low) * axes.bbox.height for low, high in itertools.pairwise(heights)]

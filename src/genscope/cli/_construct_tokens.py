@@ -47,7 +47,7 @@ TokenNorm = Annotated[
     typer.Option("--token-norm", metavar="R", help="Longest token. Default: that of 1,000 Gaussian prompts."),
 ]
 Prompts = Annotated[
-    int, typer.Option("--prompts", metavar="N", help="Random prompts to verify on, besides hostile ones.")
+    int, typer.Option("--prompts", metavar="N", help="Random prompts to verify on, besides adversarial ones.")
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Of encodings, link and prompts.")]
 
@@ -208,8 +208,8 @@ def _tell(facts: dict[str, Any]) -> None:
     typer.echo(facts["source"])
     verdict = "exact" if facts["exact"] else "not exact"
     typer.echo(
-        f"{verdict}: largest error {facts['max_error']:.2g} on {facts['inputs_checked']} random and hostile prompts, "
-        f"promised {facts['promised_error']:.2g} for tokens up to {facts['token_norm']:.4g}"
+        f"{verdict}: largest error {facts['max_error']:.2g} on {facts['inputs_checked']} random and adversarial "
+        f"prompts, promised {facts['promised_error']:.2g} for tokens up to {facts['token_norm']:.4g}"
     )
     typer.echo(", ".join(f"{name} {value:.6g}" for name, value in facts["constants"].items()) + "\n")
     rows = [[name, f"{norm:.6g}", f"{facts['promised_norms'][name]:.6g}"] for name, norm in facts["norms"].items()]

@@ -31,11 +31,13 @@ class Retry(StrEnum):
     failed = "failed"
 
 
-BudgetChoice = Annotated[Budget, typer.Option("--budget", help="How much computing it may cost.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say how many trials and how long.")]
-RetryFailed = Annotated[Retry | None, typer.Option("--retry", help="Run trials that failed once more.")]
+BudgetChoice = Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", metavar="", help="Only print how many trials would run, and for how long.")
+]
+RetryFailed = Annotated[Retry | None, typer.Option("--retry", help="Run failed trials again.")]
 Workers = Annotated[
-    int | None, typer.Option("--workers", metavar="N", help="Compute in N processes, each on a core of its own.")
+    int | None, typer.Option("--workers", metavar="N", help="Run trials in N processes, one core each.")
 ]
 Cluster = Annotated[
     str | None,
@@ -46,7 +48,8 @@ TimeLimit = Annotated[
     typer.Option(
         "--time-limit",
         metavar="SECONDS",
-        help="End a trial that takes longer; it has failed. Computes in processes, one per core if not told else.",
+        help="Stop a trial that takes longer and count it as failed. Runs trials in processes, one per core unless "
+        "--workers says otherwise.",
     ),
 ]
 StoreUrl = Annotated[
@@ -60,9 +63,7 @@ StoreUrl = Annotated[
 ]
 AcceptChanges = Annotated[
     bool,
-    typer.Option(
-        "--accept-changes", metavar="", help="Add trials to stored ones that were computed by code changed since."
-    ),
+    typer.Option("--accept-changes", metavar="", help="Add to stored trials although the code has changed since."),
 ]
 ModelName = Annotated[
     str,

@@ -24,7 +24,7 @@ def certify(
     prior: Annotated[
         str,
         typer.Option(
-            "--prior", metavar="MODEL", help="The model before it saw these data: its initialisation. Or zero."
+            "--prior", metavar="MODEL", help="The model before training on these data (its initialization), or zero."
         ),
     ] = ZERO,
     prior_deviation: Annotated[
@@ -35,7 +35,9 @@ def certify(
             help="Of the prior's weights, settled without these data. Default: the best for each array, and paid for.",
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the certificate.")] = 0.95,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="Confidence of the certificate.")
+    ] = 0.95,
     clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
     loss: Annotated[
@@ -43,13 +45,13 @@ def certify(
         typer.Option("--loss", metavar="NAME", help=LOSS_HELP.format("error (of labels as for the two before); ")),
     ] = "squared",
     steps: Annotated[int, typer.Option("--steps", metavar="N", help="Of the search for good deviations.")] = 300,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of the search and of the draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the search and of the draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Bound the risk of a trained model, with a proof: of the network whose weights are drawn about the trained ones.
+    """Certify the risk of a trained model: a PAC-Bayes bound for weights drawn around the trained ones.
 
-    The model's weights get deviations that suit the bound; then fresh draws measure the risk on the data, and the
-    divergence from the prior is paid. The initialisation is a much better prior than zero. Vacuous means no better
+    The deviations of the weights are tuned to the bound; fresh draws then measure the risk on the data, and the
+    divergence from the prior is added. The initialization is a much better prior than zero. Vacuous means no better
     than the best constant prediction.
 
     Example: genscope certify trained.safetensors --data train.npz --prior initial.safetensors

@@ -38,7 +38,7 @@ def construct(
     find_gamma: Annotated[
         bool, typer.Option("--smallest-gamma", metavar="", help="Also find the smallest sharpness that works.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random vectors and random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random vectors and random inputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Build Transformer weights that compute a Boolean expression, and verify them.

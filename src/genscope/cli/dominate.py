@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._options import SEEDS, AsJson, ModelName
 from genscope.refusal import Refusal
 
 _SHOWN = 20  # components in the table for people
@@ -21,10 +21,7 @@ _ANSWERS = {True: "Dominated", False: "Not dominated", None: "Open whether it is
 
 
 def dominate(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="MODEL", help="A model file of genscope, or package.module:function that returns one."),
-    ],
+    model: ModelName,
     data: Annotated[
         Path, typer.Option("--data", metavar="FILE", help="Arrays x (bits 0 and 1) and y: .safetensors or .npz.")
     ],
@@ -36,9 +33,9 @@ def dominate(
         float | None,
         typer.Option("--constant", metavar="C", help="Of the loss. Default: fitted to the losses on the data."),
     ] = None,
-    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of the bound.")] = 0.95,
+    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Confidence of the bound.")] = 0.95,
     probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors and pairs of noise.")] = 32,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of everything random.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare a trained model with the flat network of the function it computes, and print the bound that follows.

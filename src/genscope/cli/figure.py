@@ -18,7 +18,7 @@ def figure(
     ],
     study: Annotated[
         str | None,
-        typer.Argument(metavar="[STUDY]", help="A study that the store holds; without it, the opening picture."),
+        typer.Argument(metavar="STUDY", help="A study that the store holds; without it, the opening picture."),
     ] = None,
     number: Annotated[
         int, typer.Option("--number", metavar="K", min=1, help="Which of its figures, in the order of the report.")

@@ -103,10 +103,10 @@ def learn(
     store: StoreUrl = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how many samples networks need to learn a function, with what theory says beside it.
+    """Measure how many samples networks need to learn a function, and compare with theory.
 
     Each trial draws the bits that matter, a sample and initial weights anew. What is stored already is not computed
-    again; after an interruption the same command goes on.
+    again; after an interruption, the same command resumes.
 
     Example: genscope learn "maj(x1,x4,x7)" --context-length 40 --network transformer,mlp --budget quick
     """

@@ -47,7 +47,9 @@ def probe(
         ),
     ],
     bits: Annotated[int, typer.Option("--bits", metavar="T", help="Number of bits.")],
-    confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Of what is not exact.")] = 0.99,
+    confidence: Annotated[
+        float, typer.Option("--confidence", metavar="P", help="Confidence of answers that are not exact.")
+    ] = 0.99,
     queries: Annotated[
         int | None, typer.Option("--queries", metavar="N", help="Inputs that may be asked. Default: 2,097,152.")
     ] = None,
@@ -63,10 +65,10 @@ def probe(
     values: Annotated[
         Values, typer.Option("--values", help="An expression is worth 0 or 1, or the signs 1 and -1 of these.")
     ] = Values.bits,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of the inputs that are asked.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the queries.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Find out which function of T bits a black box is, and say how sure that is.
+    """Find out which function of T bits a black box computes, with a stated confidence.
 
     Your function takes a batch [n, T] or one input [T] and returns a number for each.
 

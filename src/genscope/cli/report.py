@@ -21,7 +21,7 @@ def report(
     ] = None,
     study: Annotated[
         list[str] | None,
-        typer.Option("--study", metavar="STUDY", help="Show this study and its claims alone; may be given repeatedly."),
+        typer.Option("--study", metavar="STUDY", help="Show only this study and its claims; may be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -40,7 +40,7 @@ def reproduce(
 ) -> None:
     """Decide the claims of the papers, and write report.html.
 
-    What is stored already is not computed again; after an interruption the same command goes on.
+    Stored trials are not run again; after an interruption, the same command resumes.
 
     Example: genscope reproduce --budget quick --only A4 --only A6
     """

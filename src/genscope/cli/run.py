@@ -49,7 +49,7 @@ def run(
 ) -> None:
     """Run a study and show its thresholds and the law they follow.
 
-    What is stored already is not computed again; after an interruption the same command goes on.
+    Stored trials are not run again; after an interruption, the same command resumes.
 
     Example: genscope run edelman2022-and --where context_length=100,200
     """

@@ -19,7 +19,7 @@ def serve(
         bool, typer.Option("--no-browser", metavar="", help="Print the address and open no browser.")
     ] = False,
 ) -> None:
-    """Open the explorer: functions, constructions, bounds and studies, to look and click.
+    """Open the explorer in a browser: functions, constructions, bounds and studies.
 
     The address holds a secret that lets your browser in. The page works offline, never trains and never writes.
 

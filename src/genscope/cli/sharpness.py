@@ -46,7 +46,7 @@ def sharpness(
     sigma: Annotated[
         float, typer.Option("--sigma", metavar="X", help="Noise on the weights of the smoothed sharpness.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random vectors and noise.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random vectors and noise.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Measure the trace and the norm of the Hessian of a model's mean loss, and the sharpness of its smoothed loss.

@@ -53,7 +53,7 @@ def curve(asked: Asked, axis: str, low: float, high: float) -> dict[str, Any]:
     values, wrong = asked.values()
     wrong.pop(axis, None)
     if wrong:
-        return {"error": "Mend the arguments first: " + " ".join(wrong.values())}
+        return {"error": "Correct the arguments first: " + " ".join(wrong.values())}
     deadline = time.thread_time() + SECONDS
     about = asked.numbers.get(axis)
 

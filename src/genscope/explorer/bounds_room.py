@@ -25,7 +25,7 @@ def room(store: str) -> Room:
     return Room(
         name="bounds",
         title="Bounds",
-        about="What theorems promise, term by term, and from which sample size on they say something.",
+        about="What theorems guarantee, term by term, and from which sample size they are informative.",
         questions={"view": view, "curve": curve, "example": example},
         page=page,
     )
@@ -114,7 +114,7 @@ def _card(asked: Asked) -> dict[str, Any]:
         "command": asked.command(),
     }
     if wrong:
-        return card | {"error": "Mend the marked arguments."}
+        return card | {"error": "Correct the marked arguments."}
     try:
         bound = asked.at(values)
     except ValueError as error:  # arguments that do not fit together

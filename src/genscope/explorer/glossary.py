@@ -141,7 +141,7 @@ GLOSSARY: dict[str, Term] = {
     ),
     "vacuous": Term(
         "Vacuous",
-        "A bound is vacuous where it says no more than everybody knows: that a loss is at most its range, or the "
+        "A bound is vacuous where it says no more than is already known: that a loss is at most its range, or the "
         "variance of the labels. Curves are marked where they stop being so.",
         "lintilhac2026, Appendix E.3",
     ),
@@ -217,7 +217,7 @@ GLOSSARY: dict[str, Term] = {
     "progress": Term(
         "Live progress",
         "Trials that have arrived in the store, their rate over the last minute, and the batches that processes hold "
-        "now. The page only reads, so that it never holds up whoever writes.",
+        "now. The page only reads, so it never blocks a writer.",
         "docs/architecture.md",
     ),
 }

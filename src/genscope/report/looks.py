@@ -38,7 +38,7 @@ _WORDS = {
     "transformer": "Transformer",
     "ffn": "FFN",
     "mlp": "MLP",
-    "gru": "GRU (500 units)",
+    "gru": "GRU",
     "gru-128": "GRU (128 units)",
     "rnn": "simple RNN",
     "lstm": "LSTM",

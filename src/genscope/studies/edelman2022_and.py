@@ -184,7 +184,7 @@ FIGURES = (
     Line(
         title="How often a run succeeds, given enough samples",
         caption=(
-            "The plateau of the fitted success curve, with 95 % intervals. Runs above it fail because of their "
+            "The plateau of the fitted success curve, with 95 % intervals. The other runs fail because of their "
             "initialization, whatever the sample. Below 80 % there is no threshold at 80 %."
         ),
         folded=True,
