@@ -32,7 +32,7 @@ FAILS = {
     "A6": "fewer than 80 % of at least 10 runs that succeeded",
     "A7": "fewer than 8 of 10 runs, learned or sudden, at one T",
     "A8": "a lower limit of the ratio to the ideal learner above 2.5 at one T, or of its slope above 0.15",
-    "A9": "the logarithm behind the power law or the line by 3 or more, at contexts and precision that suffice",
+    "A9": "the logarithm behind the power law or the line by 3 or more, at contexts that suffice",
     "B1": "one shape with fewer than four α within the bound, or a squared correlation below 0.99",
     "B2": "an upper limit of a risk below its bound, or H = q with a lower limit above the bound of q − 1 heads",
     "B3": "one error beyond rounding, or an upper limit of the risk on general prompts below ½",

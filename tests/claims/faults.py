@@ -131,10 +131,9 @@ def _correlated(x, y, fresh):
 
 
 def _short_contexts(patch: Patch) -> None:
-    """The learner that holds, and A9's limits for a few trials at three short contexts."""
+    """The learner that holds, and contexts that are long enough for A9 at 90 bits."""
     _learner(_correlated)(patch)
     patch.setattr(edelman2022_restarts, "LONGEST", 90)
-    patch.setattr(edelman2022_restarts, "SHARP", 0.3)
 
 
 def _least_squares(x, y, fresh):

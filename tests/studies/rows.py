@@ -57,6 +57,7 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("edelman2022-and-sources", {**_AND, "preset": "tuned", "initialisation": 0, "sample": 1}),
     ("edelman2022-and-restarts", {**_AND, "preset": "tuned"}),
     ("edelman2022-and-restarts-long", {**_AND, "preset": "tuned"}),
+    ("edelman2022-family", {**_AND, "preset": "tuned", "function": "majority of 3"}),
     (
         "mousavi2025-token-retrieval",
         {"context_length": 8, "dim": 4, "sparsity": 1, "encoding_dim": 64, "sharpness": 1.0},
@@ -94,6 +95,7 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
     ("edelman2022-lipschitz", {"inequality": "head", "sigma": "tanh", "context_length": 4, "starts": 64, "steps": 20}),
     ("edelman2022-lipschitz", {"inequality": "deep", "sigma": "relu", "context_length": 4, "starts": 16, "steps": 20}),
     ("edelman2022-and", {**_AND, "context_length": 20, "preset": "minGPT"}),
+    ("edelman2022-and-dropout", {"context_length": 12, "sample_size": 80, "preset": "paper"}),
     ("edelman2022-curves", {"context_length": 20, "sample_size": 50, "preset": "minGPT"}),
     ("edelman2022-attention", {"context_length": 31, "sample_size": 100, "preset": "tuned"}),
     ("edelman2022-parity", {"context_length": 5, "rate": 3e-4, "budget": 50}),

@@ -2,13 +2,14 @@
 
 Source: edelman2022, Section 6 (experiments); minGPT's block: learned token and position embeddings, a CLS token that
 is also a key, pre-layer-norm, multi-head attention, GELU MLP of width 4d, final norm, linear logit read at CLS.
-Departures: attention has no key bias (softmax does not see it); no dropout (the shortcut cannot express dropout of
-attention or embeddings, and it made no difference).
+Departures: attention has no key bias (softmax does not see it). Dropout is in the plain form alone, of attention,
+attention output and MLP (not of embeddings): the shortcut cannot express it.
 Guarantee: exact up to rounding. Its fast form for batches is in `bit_classifier_fast`.
 """
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -61,6 +62,24 @@ def layer_norm(x: Float[Array, " d"], gain: Float[Array, " d"], bias: Float[Arra
     """Centre and scale to unit variance."""
     centred = centre(x)
     return centred * jax.lax.rsqrt(total(centred**2) / x.size + EPSILON) * gain + bias
+
+
+Drop = Callable[..., tuple[Array, ...]]  # of the name of a place, and of arrays whose sum stands there
+
+
+def keep(name: str, *terms: Array) -> tuple[Array, ...]:
+    """No dropout."""
+    return terms
+
+
+def dropout(key: Key[Array, ""], rate: float) -> Drop:
+    """Numbers are set to 0 with the probability `rate`, each place by a stream of its own, and the others enlarged."""
+
+    def drop(name: str, *terms: Array) -> tuple[Array, ...]:
+        kept = jr.bernoulli(stream(key, name), 1 - rate, terms[0].shape)
+        return tuple(jnp.where(kept, term / (1 - rate), 0) for term in terms)
+
+    return drop
 
 
 class BitClassifier(eqx.Module):
@@ -134,21 +153,24 @@ class BitClassifier(eqx.Module):
         query = layer_norm(self.cls, self.gain_attention, self.bias_attention) @ self.w_query + self.b_query
         return query.reshape(self.heads, -1) / jnp.sqrt(query.size / self.heads)
 
-    def read_out(self, attended: Float[Array, " d"]) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    def read_out(self, attended: Float[Array, " d"], drop: Drop = keep) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         """From the attention output to the residual stream at CLS and the logit."""
-        residual = self.cls + attended + self.b_output
+        attended, bias = drop("output", attended, self.b_output)
+        residual = self.cls + attended + bias
         hidden = jax.nn.gelu(layer_norm(residual, self.gain_mlp, self.bias_mlp) @ self.w_up + self.b_up)
-        final = layer_norm(residual + hidden @ self.w_down + self.b_down, self.gain_final, self.bias_final)
+        added, bias = drop("mlp", hidden @ self.w_down, self.b_down)
+        final = layer_norm(residual + added + bias, self.gain_final, self.bias_final)
         return residual, final @ self.w_logit + self.b_logit
 
-    def activations(self, x: Bits) -> ClassifierActivations:
+    def activations(self, x: Bits, drop: Drop = keep) -> ClassifierActivations:
         """The plain form: every token of the example is embedded, normed and projected."""
         tokens = jnp.concatenate([self.token[x.astype(int)] + self.position, self.cls[None]])
         normed = jax.vmap(lambda token: layer_norm(token, self.gain_attention, self.bias_attention))(tokens)
         keys = (normed @ self.w_key).reshape(len(tokens), self.heads, -1)
         values = (normed @ self.w_value + self.b_value[None]).reshape(len(tokens), self.heads, -1)
         attention = jax.nn.softmax(jnp.einsum("hk,thk->ht", self.query(), keys), axis=-1)
-        residual, logit = self.read_out(jnp.einsum("ht,thk->hk", attention, values).reshape(-1) @ self.w_output)
+        (weights,) = drop("attention", attention)
+        residual, logit = self.read_out(jnp.einsum("ht,thk->hk", weights, values).reshape(-1) @ self.w_output, drop)
         return ClassifierActivations(attention, residual, logit)
 
     def __call__(self, x: Bits) -> Float[Array, ""]:

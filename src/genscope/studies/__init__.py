@@ -3,6 +3,7 @@
 from genscope.lab import Study
 from genscope.studies import (
     edelman2022_and,
+    edelman2022_and_dropout,
     edelman2022_and_long,
     edelman2022_and_restarts,
     edelman2022_and_restarts_long,
@@ -10,6 +11,7 @@ from genscope.studies import (
     edelman2022_capacity,
     edelman2022_constructions,
     edelman2022_curves,
+    edelman2022_family,
     edelman2022_lipschitz,
     edelman2022_parity,
     lintilhac2026_attention,
@@ -42,9 +44,11 @@ ALL: tuple[Study, ...] = (
     edelman2022_constructions.STUDY,
     edelman2022_and.STUDY,
     edelman2022_and_long.STUDY,
+    edelman2022_and_dropout.STUDY,
     edelman2022_and_long.SOURCES,
     edelman2022_and_restarts.STUDY,
     edelman2022_and_restarts_long.STUDY,
+    edelman2022_family.STUDY,
     edelman2022_curves.STUDY,
     edelman2022_attention.STUDY,
     edelman2022_parity.STUDY,

@@ -9,7 +9,7 @@ Departures: runs end by their training loss, never by a held-out label.
 Guarantee: exact; the runs of a stack are those that would train one by one, up to rounding.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from genscope.models.bit_classifier import BitClassifier
 from genscope.models.bit_classifier_fast import table
 from genscope.models.bit_classifier_stack import Stack, member, outputs, outputs_of_indicators, stack
 from genscope.random import numbered, stream
+from genscope.refusal import Refusal
 from genscope.studies._bit_training import DRAWN, padded_examples, predict_bits, settings
 from genscope.tasks import AbstractSparseBoolean
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
@@ -125,6 +126,10 @@ def _evidence(fitted: Fit[Stack], x: Bool[Array, "m T"]) -> Evidence:
     return Evidence(*map(np.asarray, (logits, shares, losses[-1], losses.sum(axis=0), norms)))
 
 
+def _joined(parts: Sequence[Evidence]) -> Evidence:
+    return Evidence(*map(np.concatenate, zip(*parts, strict=True)))
+
+
 def train_restarts(
     task: AbstractSparseBoolean,
     *,
@@ -140,10 +145,12 @@ def train_restarts(
     every unlabelled input, or after `runs` of them. Held-out examples are looked at when all is over.
     """
     chosen = settings(preset)
+    if chosen.dropout or chosen.decay:
+        raise Refusal(f"restarts got {preset=}: stacks know neither dropout nor decay. Choose tuned or minGPT.")
     drawn = draw_unique(stream(data_key, "training"), task, sample_size, capacity=max(DRAWN, sample_size))
     source = Whole(padded_examples(drawn.batch, padded_size(sample_size, smallest=SHAPE)))
     unlabelled = task.inputs(stream(data_key, "unlabelled"), UNLABELLED)
-    fits, seen = [], None
+    fits, seen = [], []
     for first in range(0, runs, TOGETHER):
         fitted = fit(
             _initial(init_key, first, task.context_length, preset),
@@ -153,10 +160,9 @@ def train_restarts(
             optimizer=chosen.optimizer,
         )
         fits.append(fitted)
-        now = _evidence(fitted, unlabelled)
-        seen = now if seen is None else Evidence(*map(np.concatenate, zip(seen, now, strict=True)))
-        if seen.agreed:
+        seen.append(_evidence(fitted, unlabelled))
+        if _joined(seen).agreed:
             break
     validation = Validation(task, key=stream(data_key, "validation"), predict=predict_bits)
     right = tuple(validation.perfect(_member(each.model, number)) for each in fits for number in range(TOGETHER))
-    return Restarts(tuple(fits), drawn, seen, right)
+    return Restarts(tuple(fits), drawn, _joined(seen), right)

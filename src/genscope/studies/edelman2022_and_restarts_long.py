@@ -26,7 +26,7 @@ STUDY = edelman2022_and_restarts.STUDY.replace(
         ),
         "paper": Plan(
             grid(context_length=LENGTHS["paper"], preset=["tuned"]),
-            search=Search(lowest=20, highest=600, start=100, width=0.05, trials=150, batch=2, round=30),
+            search=Search(lowest=20, highest=2000, start=100, width=0.05, trials=150, batch=2, round=30),
             trial_cost=65.0,
         ),
     },

@@ -89,6 +89,12 @@ def draw_unique(
             return UniqueDraw(Batch(jnp.asarray(x), jnp.asarray(y)), attempt - identified, identified)
 
 
+def draw_any(key: Key[Array, ""], task: AbstractSparseBoolean, size: int, *, capacity: int) -> UniqueDraw:
+    """The training set of attempt 0, whether it identifies the function or not: nobody looks."""
+    batch = _sample(task, jr.fold_in(key, 0), capacity)
+    return UniqueDraw(Batch(batch.x[:size], batch.y[:size]), 0, False)
+
+
 @eqx.filter_jit
 def _sample(task: AbstractSparseBoolean, key: Key[Array, ""], size: int) -> Batch:
     return task.sample(key, size)
