@@ -16,13 +16,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
+from genscope.compilation import ONCE, jit
 from genscope.models.bit_classifier import MINGPT, TUNED, BitClassifier, Initialisation
 from genscope.models.bit_classifier_fast import indicators, outputs_of_indicators, table
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_unique
-from genscope.train import Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
+from genscope.train import Blocks, Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
 from genscope.train.padding import example_weights, padded_size
 
 
@@ -58,7 +59,7 @@ def predict_bits(model: BitClassifier, x: Array) -> Array:
     return model.outputs(x)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@partial(jit, static_argnums=(1, 2), compiler_options=ONCE)
 def initial_model(key: Key[Array, ""], context_length: int, initialisation: Initialisation) -> BitClassifier:
     """A classifier of the paper's size: d = 64 with 16 heads."""
     return BitClassifier(context_length, initialisation=initialisation, key=key)
@@ -79,11 +80,17 @@ class BitRun(NamedTuple):
 
 DRAWN = 500  # examples drawn at once, of which a sample keeps the first: one compiled draw for all sizes
 CHEAP = 1000  # context length up to which a step costs little beside a compilation
+ROWS = 64  # examples that a step takes at a time up to there
 
 
-def capacity(sample_size: int, context_length: int) -> int:
-    """Rows that a sample is padded to: fewer shapes where steps are cheap, fewer rows where they are not."""
-    return padded_size(sample_size, smallest=128 if context_length <= CHEAP else 32)
+def source(examples: Batch, context_length: int) -> Blocks | Whole:
+    """A sample for training: one program for most sizes where steps are cheap, few idle rows where they are not."""
+    size = len(examples.y)
+    if context_length > CHEAP:
+        return Whole(padded_examples(examples, padded_size(size)))
+    bits = np.asarray(examples.x)
+    tokens = np.concatenate([~bits, bits], axis=1).astype(np.float32)
+    return Blocks.of(Batch(tokens, examples.y), ROWS, padded_size(size, smallest=512, steps=1))
 
 
 def padded_examples(examples: Batch, rows: int) -> Batch:
@@ -118,7 +125,7 @@ def train(
         drawn = drawn._replace(batch=Batch(drawn.batch.x, permuted))
     fitted = fit(
         initial_model(init_key, task.context_length, chosen.initialisation),
-        Whole(padded_examples(drawn.batch, capacity(sample_size, task.context_length))),
+        source(drawn.batch, task.context_length),
         Risk(logistic, outputs_of_indicators),
         until=(chosen.steps, lambda progress: stop(progress, drawn, validation), Floor(floor)),
         optimizer=chosen.optimizer,
@@ -129,7 +136,7 @@ def train(
 _indicators = jax.jit(indicators)
 
 
-@jax.jit
+@partial(jit, compiler_options=ONCE)
 def _score_range(model: BitClassifier) -> Array:
     """How far the scores of the widest head stretch beyond what every example reaches."""
     top, floor = table(model).limits()
