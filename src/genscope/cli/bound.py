@@ -1,6 +1,7 @@
 """`genscope bound`: a theorem's number, term by term, or its curve along one of its arguments.
 
-Every bound is a command of its own, whose options are the parameters of its function (`genscope.bounds.ALL`).
+Every bound is a command of its own, whose options are the parameters of its function (`genscope.bounds.ALL`). It is
+made when it is asked for: all of them take longer than `genscope --help`.
 
 Guarantee: exact up to rounding; a number beyond the largest float is `null` in JSON and `inf` in tables.
 """
@@ -8,22 +9,20 @@ Guarantee: exact up to rounding; a number beyond the largest float is `null` in 
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 from typer.core import TyperGroup
 
-from genscope import bounds
-from genscope.bounds._parameters import Choice, Parameter, apply, parameters
 from genscope.cli._errors import guarded
 from genscope.cli._help import flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
 
-_FORM = Parameter(
-    Choice("explicit: every constant proved"), Literal["explicit"], "explicit"
-)  # where it is the only one
+if TYPE_CHECKING:
+    from genscope.bounds import Bound
+    from genscope.bounds._parameters import Parameter
+
 _COMMON: Mapping[str, tuple[Any, Any]] = {
     "vary": (
         Annotated[
@@ -47,11 +46,20 @@ _COMMON: Mapping[str, tuple[Any, Any]] = {
 
 
 class _Bounds(TyperGroup):
-    """A group that names its members to whoever asks for something else."""
+    """A group that makes its members, and names them to whoever asks for something else."""
+
+    def list_commands(self, ctx):
+        from genscope import bounds
+
+        return [*bounds.ALL]
+
+    def get_command(self, ctx, cmd_name):
+        return _member(cmd_name) if cmd_name in self.list_commands(ctx) else None
 
     def resolve_command(self, ctx, args):
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            ctx.fail(f"got {args[0]!r}: the bounds are {', '.join(self.commands)}. Choose one of them.")
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            ctx.fail(f"got {args[0]!r}: the bounds are {', '.join(known)}. Choose one of them.")
         return super().resolve_command(ctx, args)
 
 
@@ -64,10 +72,32 @@ app = typer.Typer(
 )
 
 
-def _command(name: str, function: Callable[..., bounds.Bound]) -> Callable[..., None]:
+@app.callback()
+def bound() -> None:
+    """Take no options of its own."""
+
+
+def _member(name: str) -> Any:
+    from genscope import bounds
+
+    function = bounds.ALL[name]
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(
+        name,
+        help=flowing(function, formulas=False),
+        epilog=f"Formula and proof: python -m pydoc genscope.bounds.{function.__name__}",
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(guarded(_command(name, function)))
+    return typer.main.get_command(alone)
+
+
+def _command(name: str, function: "Callable[..., Bound]") -> Callable[..., None]:
     """The command of a bound, with the signature that typer reads its options from."""
+    from genscope.bounds._parameters import Choice, Parameter, parameters
+
+    only = Parameter(Choice("explicit: every constant proved"), Literal["explicit"], "explicit")
     known = {word: each for word, each in parameters(function).items() if word != "form"}
-    form = parameters(function).get("form", _FORM)
+    form = parameters(function).get("form", only)
     common_options = {"form": (_option("form", form), form.default), **_COMMON}
 
     def command(ctx: Any, **given: Any) -> None:
@@ -87,7 +117,11 @@ def _command(name: str, function: Callable[..., bounds.Bound]) -> Callable[..., 
     return command
 
 
-def _option(word: str, parameter: Parameter) -> Any:
+def _option(word: str, parameter: "Parameter") -> Any:
+    from rich.markup import escape
+
+    from genscope.bounds._parameters import Choice
+
     about = parameter.about.meaning + (" (required)" if parameter.required else "")
     if parameter.plain is bool:
         return Annotated[bool, typer.Option(_flag(word), metavar="", help=escape(about))]
@@ -100,7 +134,7 @@ def _flag(word: str) -> str:
     return "--" + word.replace("_", "-")
 
 
-def _refuse_unknown(name: str, extra: list[str], known: Mapping[str, Parameter]) -> None:
+def _refuse_unknown(name: str, extra: list[str], known: "Mapping[str, Parameter]") -> None:
     if extra:
         raise Refusal(
             f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}; --form, --vary, "
@@ -110,8 +144,8 @@ def _refuse_unknown(name: str, extra: list[str], known: Mapping[str, Parameter])
 
 def _run(
     name: str,
-    function: Callable[..., bounds.Bound],
-    known: Mapping[str, Parameter],
+    function: "Callable[..., Bound]",
+    known: "Mapping[str, Parameter]",
     given: dict[str, Any],
     *,
     form: str,
@@ -119,6 +153,7 @@ def _run(
     plot: Path | None,
     as_json: bool,
 ) -> None:
+    from genscope.bounds._parameters import apply, parameters
     from genscope.cli import _curve
     from genscope.cli._output import print_json
 
@@ -145,12 +180,3 @@ def _run(
         typer.echo(f"{plot}: {name} along {axis.name}, {len(curve)} values")
     else:
         _curve.tell_curve(axis, curve)
-
-
-for _name, _function in bounds.ALL.items():
-    app.command(
-        _name,
-        help=flowing(_function, formulas=False),
-        epilog=f"Formula and proof: python -m pydoc genscope.bounds.{_function.__name__}",
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(guarded(_command(_name, _function)))

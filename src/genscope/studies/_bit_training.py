@@ -18,13 +18,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
+from genscope.compilation import ONCE, jit
 from genscope.models.bit_classifier import MINGPT, TUNED, BitClassifier, Initialisation, dropout
 from genscope.models.bit_classifier_fast import indicators, outputs_of_indicators, table
 from genscope.random import numbered, stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_any, draw_unique
-from genscope.train import Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
+from genscope.train import Blocks, Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
 from genscope.train.loss import weighted_mean
 from genscope.train.objective import AbstractObjective
 from genscope.train.padding import example_weights, padded_size
@@ -98,7 +99,7 @@ def predict_bits(model: BitClassifier, x: Array) -> Array:
     return model.outputs(x)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
+@partial(jit, static_argnums=(1, 2), compiler_options=ONCE)
 def initial_model(key: Key[Array, ""], context_length: int, initialisation: Initialisation) -> BitClassifier:
     """A classifier of the paper's size: d = 64 with 16 heads."""
     return BitClassifier(context_length, initialisation=initialisation, key=key)
@@ -119,11 +120,17 @@ class BitRun(NamedTuple):
 
 DRAWN = 500  # examples drawn at once, of which a sample keeps the first: one compiled draw for all sizes
 CHEAP = 1000  # context length up to which a step costs little beside a compilation
+ROWS = 64  # examples that a step takes at a time up to there
 
 
-def capacity(sample_size: int, context_length: int) -> int:
-    """Rows that a sample is padded to: fewer shapes where steps are cheap, fewer rows where they are not."""
-    return padded_size(sample_size, smallest=128 if context_length <= CHEAP else 32)
+def source(examples: Batch, context_length: int) -> Blocks | Whole:
+    """A sample for training: one program for most sizes where steps are cheap, few idle rows where they are not."""
+    size = len(examples.y)
+    if context_length > CHEAP:
+        return Whole(padded_examples(examples, padded_size(size)))
+    bits = np.asarray(examples.x)
+    tokens = np.concatenate([~bits, bits], axis=1).astype(np.float32)
+    return Blocks.of(Batch(tokens, examples.y), ROWS, padded_size(size, smallest=512, steps=1))
 
 
 def padded_examples(examples: Batch, rows: int) -> Batch:
@@ -165,11 +172,16 @@ def train(
             f"got {preset=} with context_length={task.context_length}: dropout needs the plain form, which is trained "
             f"up to {PLAIN:,} bits. Shorten the context, or choose the preset tuned or minGPT."
         )
-    rows = padded_size(sample_size) if plain else capacity(sample_size, task.context_length)
+    if plain:
+        dropping = stream(init_key, "dropout")
+        examples = Whole(padded_examples(drawn.batch, padded_size(sample_size)), dropping)
+        objective = Dropped(chosen.dropout, chosen.decay)
+    else:
+        examples, objective = source(drawn.batch, task.context_length), Risk(logistic, outputs_of_indicators)
     fitted = fit(
         initial_model(init_key, task.context_length, chosen.initialisation),
-        Whole(padded_examples(drawn.batch, rows), stream(init_key, "dropout") if plain else None),
-        Dropped(chosen.dropout, chosen.decay) if plain else Risk(logistic, outputs_of_indicators),
+        examples,
+        objective,
         until=(
             chosen.steps,
             lambda progress: stop(progress, drawn, validation),
@@ -183,7 +195,7 @@ def train(
 _indicators = jax.jit(indicators)
 
 
-@jax.jit
+@partial(jit, compiler_options=ONCE)
 def _score_range(model: BitClassifier) -> Array:
     """How far the scores of the widest head stretch beyond what every example reaches."""
     top, floor = table(model).limits()

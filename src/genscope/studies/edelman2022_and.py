@@ -219,6 +219,6 @@ STUDY = Study(
     },
     figures=FIGURES,
     paired=frozenset({"preset"}),
-    revision=4,
+    revision=5,
     check=CHECK,
 )

@@ -49,7 +49,7 @@ STUDY = Study(
             FIGURES[1], title="Success against sample size at long contexts", source="edelman2022, Figure 2, continued"
         ),
     ),
-    revision=4,
+    revision=5,
     check=CHECK,
 )
 
@@ -111,6 +111,6 @@ SOURCES = Study(
     ),
     paired=frozenset({"preset", "initialisation", "sample"}),
     batch=1,
-    revision=4,
+    revision=5,
     check=CHECK,
 )

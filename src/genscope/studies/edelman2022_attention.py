@@ -108,6 +108,6 @@ STUDY = Study(
         ),
     ),
     paired=frozenset({"preset"}),
-    revision=3,
+    revision=4,
     check=within(context_length=(max(SUPPORT) + 1, 100_000), sample_size=(1, 100_000)),
 )

@@ -85,6 +85,6 @@ STUDY = Study(
         ),
     ),
     paired=frozenset({"sample_size", "preset"}),
-    revision=4,
+    revision=5,
     check=within(context_length=(3, 1_000_000), sample_size=(1, 100_000)),
 )

@@ -8,12 +8,12 @@ Guarantee: exact; the final accuracy is over the whole cube.
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from genscope.compilation import compiled_faster
 from genscope.fourier import points as cube
 from genscope.lab import Curves, Level, Line, Median, Plan, Study, grid, within
 from genscope.models.bit_classifier import MINGPT, BitClassifier
@@ -58,7 +58,7 @@ def trial(key: Key[Array, ""], *, context_length: int, rate: float, budget: int)
     }
 
 
-@eqx.filter_jit
+@compiled_faster
 def _accuracy(model: BitClassifier, task: SparseParity, x: Array) -> Array:
     return jnp.mean(correct(predict_bits(model, x), jax.vmap(task.target)(x)))
 

@@ -21,7 +21,7 @@ from genscope.refusal import Refusal
 from genscope.train._program import program, split
 from genscope.train.objective import AbstractObjective, as_objective
 from genscope.train.optimizers import Optimizer
-from genscope.train.sources import AbstractSource
+from genscope.train.sources import AbstractSource, Blocks
 from genscope.train.stops import Check, Rule, TrainingState, stopping
 
 Model = TypeVar("Model")
@@ -150,10 +150,12 @@ class _Run:
         self.source, self.objective, self.optimizer, self.brief = source, as_objective(objective), optimizer, brief
         steady = dataclasses.replace(optimizer, schedule=None)  # what the steps need of it are factors
         self.arrays, self.static = split((self.fixed, source, self.objective, steady))
+        self._steady = split(steady)
 
     def begin(self) -> partial:
         """A copy of the parameters, since chunks give their buffers away, and the first state of the optimizer."""
-        return partial(program(_begin, ("static",), (), brief=True), self.trained, self.arrays, static=self.static)
+        arrays, static = self._steady
+        return partial(program(_begin, ("static",), (), brief=True), self.trained, arrays, static=static)
 
     def steps(self, trained: PyTree, state: PyTree, first: int, most: int) -> tuple[int, partial]:
         """How many come next, and their program; it takes the buffers of parameters and state."""
@@ -168,7 +170,7 @@ class _Run:
 
 
 def _begin(trained, arrays, *, static) -> Any:
-    *_, optimizer = static.join(arrays)
+    optimizer = static.join(arrays)
     return jax.tree.map(jnp.copy, trained), optimizer.direction.init(_together(trained, optimizer)[0])
 
 
@@ -180,14 +182,29 @@ def _advance(trained, state, arrays, window, factors, *, static, count) -> Any:
     def step(carry, now):
         together, state = carry
         key, row, factor = now
-        batch = source.batch(row)
-        (value, recorded), gradient = jax.value_and_grad(
-            lambda trained: objective(eqx.combine(trained, fixed), batch, key), has_aux=True
-        )(apart(together))
+
+        def descended(trained: PyTree, batch: Any) -> Any:
+            return objective(eqx.combine(trained, fixed), batch, key)
+
+        (value, recorded), gradient = _gradient(descended, apart(together), source, row)
         return optimizer.step(together, state, _together(gradient, optimizer)[0], factor), (value, recorded)
 
     (together, state), (values, recorded) = jax.lax.scan(step, (together, state), (keys, rows, factors), length=count)
     return apart(together), state, values, recorded
+
+
+def _gradient(descended: Callable[..., Any], trained: PyTree, source: AbstractSource, row: Any) -> Any:
+    """Value, what is recorded beside it, and gradient of a step; of blocks, added up."""
+    gradient = jax.value_and_grad(descended, has_aux=True)
+    if not isinstance(source, Blocks):
+        return gradient(trained, source.batch(row))
+
+    def add(block: Any, sums: PyTree) -> PyTree:
+        found, share = gradient(trained, source.batch(block)), source.shares[block]
+        return jax.tree.map(lambda total, part: total + share.astype(part.dtype) * part, sums, found)
+
+    shapes = jax.eval_shape(gradient, trained, source.batch(0))
+    return jax.lax.fori_loop(0, source.count, add, jax.tree.map(lambda like: jnp.zeros(like.shape, like.dtype), shapes))
 
 
 def _together(trained: PyTree, optimizer: Optimizer) -> tuple[PyTree, Callable[[PyTree], PyTree]]:

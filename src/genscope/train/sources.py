@@ -1,4 +1,4 @@
-"""Where the examples of each step come from: a whole sample, epochs of it, draws from it, or a task.
+"""Where the examples of each step come from: a whole sample, blocks or epochs of it, draws from it, or a task.
 
 Guarantee: exact; what a step sees depends on the key and the step's number alone, not on the grouping of steps.
 """
@@ -57,6 +57,47 @@ class Whole(AbstractSource):
         """Those of positive weight."""
         weight = self.examples.weight
         return len(self.examples.y) if weight is None else int(np.count_nonzero(np.asarray(weight)))
+
+
+class Blocks(AbstractSource):
+    """All examples at every step, some rows after the others, so that samples of all sizes share one program.
+
+    For objectives that are means over examples: values and gradients of the blocks add up to those of the sample. Rows
+    that fill the last block have weight 0, and blocks without examples are not computed.
+    """
+
+    examples: Batch  # with their weights
+    shares: Array  # of the blocks in the weight of the sample
+    count: Array  # of the blocks that hold examples
+    rows: int
+
+    @classmethod
+    def of(cls, examples: Batch, rows: int, capacity: int) -> "Blocks":
+        """A sample in blocks of so many rows; samples of up to `capacity` examples share a program."""
+        size, blocks = len(examples.y), -(-capacity // rows)
+        if not 0 < size <= capacity or examples.weight is not None:
+            raise Refusal(
+                f"Blocks got {size} examples for {capacity=}: it holds at least one, and weighs them itself. Give more "
+                "room, and no weights."
+            )
+        weight = (np.arange(blocks * rows) < size).astype(np.float32)
+
+        def padded(array: Any) -> Array:
+            more = (0, blocks * rows - size), *((0, 0),) * (np.ndim(array) - 1)
+            return jax.device_put(np.pad(np.asarray(array), more))
+
+        shares = weight.reshape(blocks, rows).sum(axis=1) / np.float32(size)
+        count = jax.device_put(np.int32(-(-size // rows)))
+        every = Batch(padded(examples.x), padded(examples.y), jax.device_put(weight))
+        return cls(every, jax.device_put(shares), count, rows)
+
+    def batch(self, step: Any) -> Batch:
+        """A block, by its number."""
+        return jax.tree.map(lambda part: jax.lax.dynamic_slice_in_dim(part, step * self.rows, self.rows), self.examples)
+
+    def samples(self, steps: int) -> int:
+        """Those of positive weight."""
+        return int(np.count_nonzero(np.asarray(self.examples.weight)))
 
 
 class Draws(AbstractSource):

@@ -8,14 +8,16 @@ Guarantee: exact on the drawn examples; the same key gives the same examples at 
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key
+from jaxtyping import Array, Key
 
+from genscope.compilation import FASTER, jit
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask, Batch
 from genscope.train.loss import correct
@@ -24,45 +26,17 @@ from genscope.train.padding import example_weights
 GLANCE = 250  # examples that are looked at first, and one shape to compile for other examples
 
 
-@partial(jax.jit, static_argnums=(2, 3))
-def _first(task: AbstractTask, key: Key[Array, ""], chunk: int, glance: int) -> list[Batch]:
-    examples = _chunk(task, key, 0, chunk)
+@partial(jit, static_argnums=(3, 4), compiler_options=FASTER)
+def _chunk(task: AbstractTask, key: Key[Array, ""], index: Any, chunk: int, glance: int) -> list[Batch]:
+    """The examples of a chunk, a glance after the other."""
+    examples = task.sample(jr.fold_in(key, index), chunk)
     starts = range(0, chunk, glance)
     return [jax.tree.map(lambda rows, start=start: rows[start : start + glance], examples) for start in starts]
-
-
-def _chunk(task: AbstractTask, key: Key[Array, ""], index: Int[Array, ""] | int, chunk: int) -> Batch:
-    return task.sample(jr.fold_in(key, index), chunk)
 
 
 @partial(jax.jit, static_argnames="predict")
 def _count(model: eqx.Module, examples: Batch, weight: Array, predict: Callable[..., Array]) -> Array:
     return jnp.sum(correct(predict(model, examples.x), examples.y) * weight)
-
-
-@partial(jax.jit, static_argnames=("predict", "chunk", "chunks"))
-def _count_drawn(
-    model: eqx.Module,
-    task: AbstractTask,
-    key: Key[Array, ""],
-    patient: Bool[Array, ""],
-    predict: Callable[..., Array],
-    *,
-    chunk: int,
-    chunks: int,
-) -> Int[Array, ""]:
-    """Right answers on all examples, or, unless `patient`, until the chunk with the first mistake."""
-
-    def goes_on(state):
-        index, right = state
-        return (index < chunks) & (patient | (right == index * chunk))
-
-    def look(state):
-        index, right = state
-        examples = _chunk(task, key, index, chunk)
-        return index + 1, right + jnp.sum(correct(predict(model, examples.x), examples.y)).astype("int32")
-
-    return jax.lax.while_loop(goes_on, look, (jnp.int32(0), jnp.int32(0)))[1]
 
 
 class Validation:
@@ -78,27 +52,30 @@ class Validation:
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
         self._glance = math.gcd(chunk, GLANCE)
         self._ones = jnp.ones(self._glance)
-        self._parts = _first(task, key, chunk, self._glance)
+        self._parts = self._drawn(0)
+
+    def _drawn(self, index: int) -> list[Batch]:
+        return _chunk(self.task, self.key, np.uint32(index), self.chunk, self._glance)
 
     def _right(self, model: eqx.Module, examples: Batch, weight: Array | None = None) -> int:
         return int(_count(model, examples, self._ones if weight is None else weight, predict=self.predict))
 
-    def _right_of_all(self, model: eqx.Module, *, patient: bool) -> int:
-        chunks = {"chunk": self.chunk, "chunks": self.size // self.chunk}
-        return int(_count_drawn(model, self.task, self.key, np.bool_(patient), predict=self.predict, **chunks))
+    def _right_of(self, model: eqx.Module, index: int) -> int:
+        parts = self._drawn(index) if index else self._parts
+        return sum(self._right(model, part) for part in parts)
 
     def screen(self, model: eqx.Module) -> float:
         """Accuracy on the first chunk."""
-        return sum(self._right(model, part) for part in self._parts) / self.chunk
+        return self._right_of(model, 0) / self.chunk
 
     def accuracy(self, model: eqx.Module) -> float:
         """Accuracy on all examples."""
-        return self._right_of_all(model, patient=True) / self.size
+        return sum(self._right_of(model, index) for index in range(self.size // self.chunk)) / self.size
 
     def perfect(self, model: eqx.Module) -> bool:
         """Whether every example is classified rightly; ends at a glance, or with the chunk of the first mistake."""
         glance = self._right(model, self._parts[0]) == self._glance
-        return glance and self._right_of_all(model, patient=False) == self.size
+        return glance and all(self._right_of(model, index) == self.chunk for index in range(self.size // self.chunk))
 
     def accuracy_on(self, model: eqx.Module, examples: Batch) -> float:
         """Accuracy on other examples, by the program that is compiled for the held-out ones."""
