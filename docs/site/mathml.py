@@ -15,8 +15,9 @@ LOGGER = logging.getLogger(__name__)
 
 @functools.cache
 def mathml(text: str, display: str = "inline") -> str:
-    """The MathML of a LaTeX formula, and the formula as its label for readers of the screen."""
-    return convert(" ".join(text.split()), display=display)
+    """The MathML of a LaTeX formula; one that stands alone is in a box that scrolls where the screen is narrow."""
+    made = convert(" ".join(text.split()), display=display)
+    return f'<div class="formula">{made}</div>' if display == "block" else made
 
 
 def _visit(translator, node: nodes.math | nodes.math_block, display: str) -> None:
