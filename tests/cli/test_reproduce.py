@@ -168,6 +168,20 @@ def test_the_live_table_shows_what_runs_and_fits_the_terminal(table):
     assert "waits" not in low
 
 
+def test_the_live_table_keeps_the_sample_size_at_80_columns(table):
+    terminal = _output.console(stderr=True)
+    terminal.width, terminal.height = 80, 40
+    live = _claims_table.ClaimsTable(claims.ALL, "quick", terminal)
+    doing = "context_length=300 preset=tuned sample_size=70"
+    live.progress(Progress("toy", doing, done=0, total=80, exact=False, failed=0, rate=0.0, seconds_left=None))
+    with terminal.capture() as captured:
+        terminal.print(live.table())
+    text = captured.get()
+    assert "0 of ≥ 80 trials, sample_size=70" in text
+    assert "verdict" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_requests_that_make_no_sense(table, refused, directory):
     assert "claims are T1, T2, T10. Choose among these" in refused("reproduce", "--only", "T3")
     assert "Give 1 or more" in refused("reproduce", "--workers", "0")

@@ -20,7 +20,7 @@ def test_type_click_and_press_keys(visit):
     expect(page.locator("#degree")).to_have_text("2")
     expect(page.locator("#sparsity")).to_have_text("3")
     expect(page.locator("#levels .bars path")).to_have_count(3)
-    expect(page.locator("#levels")).to_have_attribute("aria-label", re.compile("weight of each level: 0 0.0625"))
+    expect(page.locator("#levels")).to_have_attribute("aria-label", re.compile("weight of each level: 0 0.25"))
     expect(page.locator("#live")).to_have_text("Degree 2, sparsity 3, 2 relevant variables.")
     assert "x0+%26+x1" in page.url  # a link that reproduces the view
 
@@ -37,8 +37,9 @@ def test_type_click_and_press_keys(visit):
 
     page.get_by_role("button", name="Parity of 4").click()
     expect(page.locator("#degree")).to_have_text("4")
-    page.get_by_label("1 and −1").check()
-    expect(page.locator("#total")).to_have_text("4")
+    expect(page.locator("#total")).to_have_text("4")  # of values ±1, as textbooks have it
+    page.get_by_label("0 and 1").check()
+    expect(page.locator("#total")).to_have_text("1")
     page.get_by_role("link", name="Build a Transformer").click()
     expect(page.get_by_role("textbox", name="Boolean expression")).to_have_value("parity(x0, x1, x2, x3)")
 

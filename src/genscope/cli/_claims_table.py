@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from genscope.claims import Claim
-from genscope.cli._progress import Lines, describe
+from genscope.cli._progress import Lines, fitted
 from genscope.lab import Progress, Verdict
 
 _STYLES = {"holds": "green", "fails": "red", "undecided": "yellow"}
@@ -24,6 +24,7 @@ class ClaimsTable:
 
     def __init__(self, listed: Sequence[Claim], budget: str, target: Console):
         self._console = target
+        self._said = 40 if target.width >= 110 else 16  # columns for what a claim says
         self._statements = {claim.id: claim.statement for claim in listed}
         self._studies = {claim.id: [study.name for study in claim.studies[budget]] for claim in listed}
         self._progress: dict[str, Progress] = {}
@@ -58,7 +59,7 @@ class ClaimsTable:
         rows = {name: (self._state(name), self._verdicts.get(name, "")) for name in self._studies}
         waiting = [name for name, (state, verdict) in rows.items() if not state and not verdict]
         made = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for heading, most in (("claim", None), ("", 40), ("progress", None), ("verdict", None)):
+        for heading, most in (("claim", None), ("", self._said), ("progress", None), ("verdict", None)):
             made.add_column(heading, no_wrap=True, overflow="ellipsis", max_width=most)
         room = self._console.height - 5  # heading, rule, caption
         shown = [name for name in rows if len(rows) <= room or name not in waiting][-room:]
@@ -76,4 +77,8 @@ class ClaimsTable:
         """How far the study is that the claim waits for; empty where none has begun."""
         begun = [self._progress[name] for name in self._studies[claim] if name in self._progress]
         unfinished = [now for now in begun if now.doing != "done"]
-        return describe((unfinished or begun)[-1]) if begun else ""
+        if not begun:
+            return ""
+        now = (unfinished or begun)[-1]
+        room = max(24, self._console.width - self._said - 26)  # beside id, statement, verdict and gaps
+        return fitted(now, room + len(now.study) + 2).removeprefix(f"{now.study}: ")

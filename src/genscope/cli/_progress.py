@@ -110,6 +110,7 @@ def fitted(now: Progress, width: int) -> str:
     *facts, doing = said.split(", ")
     axes = doing.split(" ")
     size = next((axis for axis in axes if axis.startswith("sample_size=")), axes[-1])
+    facts[0] = facts[0].replace(" of at least ", " of ≥ ")
     rated = [fact for fact in facts if fact.endswith(("trials/s", "s/trial"))]
     kept = [fact for fact in facts if fact not in rated]
     for shorter in ([*facts, size], [*kept, size], [kept[0], size], [kept[0]]):
