@@ -67,7 +67,7 @@ STUDY = Study(
     search=Search(width=0.2, trials=64, **_SEARCH),
     budgets={
         "quick": Plan(
-            grid(context_length=[50], function=[*FUNCTIONS], preset=["tuned"]), search=Search(trials=16, **_SEARCH)
+            grid(context_length=[50, 200], function=[*FUNCTIONS], preset=["tuned"]), search=Search(trials=32, **_SEARCH)
         ),
         "paper": Plan(
             grid(context_length=LENGTHS, function=[*FUNCTIONS], preset=["tuned"]),
