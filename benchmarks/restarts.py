@@ -1,6 +1,6 @@
 """Six runs on one sample, stacked over the shared bits, against one run: T = 800, m = 75, equal numbers of steps.
 
-One run is that of `edelman2022-and`, whose samples are padded to 128 rows at such contexts; the stack is that of
+One run is that of `edelman2022-and`, whose samples come in blocks of 64 rows at such contexts; the stack is that of
 `edelman2022-and-restarts`, padded to 80. Beside it the same with equal rows, which is the gain of stacking alone, and
 how many runs and steps a trial takes, which ends once two of its runs agree.
 """
@@ -16,10 +16,11 @@ from genscope.models.bit_classifier_stack import member, stack
 from genscope.models.bit_classifier_stack import outputs_of_indicators as outputs_of_stack
 from genscope.random import stream
 from genscope.studies._bit_restarts import RUNS, SHAPE, train_restarts
-from genscope.studies._bit_training import capacity, padded_examples
+from genscope.studies._bit_training import ROWS, padded_examples, source
 from genscope.tasks import Batch, SparseAnd
 from genscope.train import Risk, Together, Whole, adam, fit, logistic
 from genscope.train.padding import padded_size
+from genscope.train.sources import AbstractSource
 
 LENGTH, SIZE, STEPS = 800, 75, 60
 
@@ -27,27 +28,29 @@ LENGTH, SIZE, STEPS = 800, 75, 60
 def main() -> None:
     key = jr.key(0)
     task = SparseAnd.draw(stream(key, "support"), context_length=LENGTH, support_size=3)
-    sample = task.sample(stream(key, "data"), SIZE)
+    drawn = task.sample(stream(key, "data"), SIZE)
+    sample = Batch(drawn.x, drawn.y)
     models = stack(LENGTH, jr.split(key, RUNS), initialisation=TUNED)
     optimizer = adam(1e-3, epsilon=1e-5)
 
-    def one(rows: int):
-        source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
-        return lambda: fit(member(models, 0), source, Risk(logistic, outputs_of_indicators), STEPS, optimizer=optimizer)
+    together = padded_size(SIZE, smallest=SHAPE)
+    shared = Whole(padded_examples(sample, together))
 
-    def all_of_them(rows: int):
-        source = Whole(padded_examples(Batch(sample.x, sample.y), rows))
-        return lambda: fit(models, source, Together(logistic, outputs_of_stack), STEPS, optimizer=optimizer)
+    def one(examples: AbstractSource):
+        objective = Risk(logistic, outputs_of_indicators)
+        return lambda: fit(member(models, 0), examples, objective, STEPS, optimizer=optimizer)
 
-    alone, together = capacity(SIZE, LENGTH), padded_size(SIZE, smallest=SHAPE)
-    single, stacked, equal = cpu_seconds(one(alone), all_of_them(together), one(together))
+    def all_of_them():
+        return fit(models, shared, Together(logistic, outputs_of_stack), STEPS, optimizer=optimizer)
+
+    single, stacked, equal = cpu_seconds(one(source(sample, LENGTH)), all_of_them, one(shared))
     found = train_restarts(
         task, sample_size=SIZE, preset="tuned", init_key=stream(key, "init"), data_key=stream(key, "d")
     )
     show(
         f"restarts: {RUNS} runs on one sample, T = {LENGTH}, m = {SIZE}, {STEPS} steps",
         {
-            f"one run, {alone} rows: CPU ms per step": 1e3 * single / STEPS,
+            f"one run, {-(-SIZE // ROWS)} blocks of {ROWS} rows: CPU ms per step": 1e3 * single / STEPS,
             f"{RUNS} runs, {together} rows: CPU ms per step": 1e3 * stacked / STEPS,
             "ratio (at most 4.5 is wanted)": stacked / single,
             f"ratio to one run with {together} rows": stacked / equal,

@@ -260,8 +260,8 @@ def test_intervals_cover():
     rng = np.random.default_rng(0)
     ratios = slopes = 0
     for _ in range(6_000):
-        arms = [SampleCounts(rng.normal(mean, spread, 4), False) for mean, spread in ((0.7, 0.3), (0.0, 0.1))]
-        _, low, high = own_contrast(*arms, 0.95)
+        rival, other = (SampleCounts(rng.normal(mean, spread, 4), False) for mean, spread in ((0.7, 0.3), (0.0, 0.1)))
+        _, low, high = own_contrast(rival, other, 0.95)
         ratios += low < math.exp(0.7) < high
         _, low, high = trend({q: rng.normal(2.0 * q, 0.1 * q, 5) for q in (2, 3, 4, 5)}, 0.95)
         slopes += low < 2.0 < high

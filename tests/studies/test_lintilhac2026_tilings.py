@@ -61,7 +61,7 @@ def test_the_figure_marks_what_is_vacuous():
     (figure,) = STUDY.figures
     found = section(figure, Reading(frame, (), 0), "figure")
     assert ">vacuous</text>" in found.svg
-    judged = {(row[0], row[1]): row[-1] for row in found.data.rows}
+    judged = {(row[0], row[1]): row[-1] for row in found.data[0].rows}
     assert judged["tuned-clipped", "1\u202f000\u202f000"] == judged["covering", "1·10⁸"] == "vacuous"
     assert judged["tuned-clipped", "1·10⁸"] == judged["tuned", "1·10⁸"] == ""
 

@@ -245,7 +245,7 @@ def test_lengths_share_encodings_and_an_untrained_network_reads_no_index():
 @pytest.mark.slow
 def test_sparsity_uses_the_text_where_there_is_no_code(monkeypatch):
     monkeypatch.setattr(mousavi2025_sparsity, "THRESHOLD", 9.0)
-    record = mousavi2025_sparsity.trial(KEY, architecture="ffn", sparsity=2, protocol="code", draw=0)
+    record = mousavi2025_sparsity.trial(KEY, architecture="ffn", sparsity=2, protocol="code", draw=0, until="both")
     used = json.loads(record["settings"])
     assert (used["weight_decay"], used["simple_test"], used["units_grow"]) == (0.1, False, True)
     assert (used["attention"], used["test_size"]) == ("scaled", 10_000)

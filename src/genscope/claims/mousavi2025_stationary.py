@@ -57,7 +57,8 @@ def _b9(readings: Sequence[Reading]) -> list[Part]:
     shares = {cell: _limits(found["excess_share"], len(cells)) for cell, found in cells.items()}
     sizes = sorted({size for *_, size in shares})
     by_size = [[limits for (*_, size), limits in shares.items() if size == each] for each in sizes]
-    least = [min(found["excess_share"].mean() for (*_, size), found in cells.items() if size == each) for each in sizes]
+    means = {cell: float(found["excess_share"].to_numpy().mean()) for cell, found in cells.items()}
+    least = [min(share for (*_, size), share in means.items() if size == each) for each in sizes]
     return [
         Part(
             "every run is stationary, its first layer in the span of the sample",
