@@ -145,7 +145,7 @@ def test_the_message_of_a_bad_value_stands_beside_its_field():
     assert "Write it in digits" in errors["support_size"]
     assert found["error"] == "Correct the marked arguments."
     assert "value" not in found
-    assert "Mend the arguments first" in curve("lower context_length=-3", "support_size", "1:9")["error"]
+    assert "Correct the arguments first" in curve("lower context_length=-3", "support_size", "1:9")["error"]
 
 
 def test_a_missing_value_and_arguments_that_do_not_fit():
@@ -182,7 +182,7 @@ def test_infinity_is_no_mistake():
         ({}, "Choose at least one"),
         ({"bounds": []}, "Choose at least one"),
         ({"bounds": [LOWER] * 5}, "at most 4"),
-        ({"bounds": [3]}, "it is a text"),
+        ({"bounds": [3]}, "must be a text"),
         ({"bounds": ["x" * 2000]}, "Shorten it"),
         ({"bounds": ["nothing"]}, "the bounds are linear-cover"),
         ({"bounds": [""]}, "Choose one of them"),

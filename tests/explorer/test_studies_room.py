@@ -215,7 +215,7 @@ def test_what_is_no_number_says_so(empty):
 @pytest.mark.parametrize(
     ("ask", "advice"),
     [
-        ({}, "it is a text"),
+        ({}, "must be a text"),
         ({"study": "none"}, "the store holds"),
         ({"study": "plain", "filter": "colour=3"}, "its columns are"),
         ({"study": "plain", "order": "loss"}, "an array of this study"),
