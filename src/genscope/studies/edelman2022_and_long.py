@@ -47,7 +47,7 @@ STUDY = Study(
             FIGURES[1], title="Success against sample size at long contexts", source="edelman2022, Figure 2, continued"
         ),
     ),
-    revision=4,
+    revision=5,
     check=CHECK,
 )
 
