@@ -7,9 +7,9 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get
 from benchmarks import (
     bit_transformer,
     checkpoint,
-    classifier_scaling,
     classifier_step,
     construct,
+    growth,
     learn,
     probe,
     restarts,
@@ -25,7 +25,7 @@ from benchmarks import (
 
 for benchmark in (
     classifier_step,
-    classifier_scaling,
+    growth,
     store,
     threshold_design,
     construct,

@@ -7,6 +7,7 @@ multiply-adds at the rate of large matrix products that keep all cores busy.
 """
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,6 +29,13 @@ CORES = len(os.sched_getaffinity(0))
 
 def step_seconds(context_length: int, sample_size: int, *, threads: int = 1, steps: int = STEPS) -> float:
     """Seconds per step and trial of full-batch Adam, with `threads` trials at once."""
+    run, trials = training(context_length, sample_size, threads, steps)
+    with ThreadPoolExecutor(threads) as pool:
+        return best_seconds(lambda: list(pool.map(run, trials))) / steps / threads
+
+
+def training(context_length: int, sample_size: int, many: int, steps: int) -> tuple[Callable[..., None], list[Any]]:
+    """What trains a classifier for so many steps, and what it trains."""
 
     def prepared(seed: int):
         key = jr.key(seed)
@@ -42,9 +50,7 @@ def step_seconds(context_length: int, sample_size: int, *, threads: int = 1, ste
         model, source = trial
         fit(model, source, objective, steps, optimizer=optimizer, every=steps)
 
-    trials = [prepared(seed) for seed in range(threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        return best_seconds(lambda: list(pool.map(run, trials))) / steps / threads
+    return run, [prepared(seed) for seed in range(many)]
 
 
 def product_rate() -> float:
@@ -57,11 +63,11 @@ def product_rate() -> float:
     return CORES * 1024**3 / seconds
 
 
-def multiply_adds() -> int:
+def multiply_adds(context_length: int = LENGTH, sample_size: int = SIZE) -> int:
     """Of one step: attention sums and table (both with their gradients), output map and MLP."""
-    sums = 2 * SIZE * 2 * LENGTH * (DIM + HEADS)
-    table = 3 * LENGTH * DIM * (DIM + HEADS)
-    read_out = 3 * SIZE * (DIM * DIM + 2 * DIM * 4 * DIM)
+    sums = 2 * sample_size * 2 * context_length * (DIM + HEADS)
+    table = 3 * context_length * DIM * (DIM + HEADS)
+    read_out = 3 * sample_size * (DIM * DIM + 2 * DIM * 4 * DIM)
     return sums + table + read_out
 
 

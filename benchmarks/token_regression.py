@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -218,6 +218,13 @@ def multiply_adds(length: int = 12) -> tuple[int, int]:
 
 def step_seconds(length: int = 12, steps: int = 50) -> float:
     """Seconds per Transformer step and trial, its batch drawn, with one trial on each core."""
+    run, keys = training(length, CORES, steps)
+    with ThreadPoolExecutor(CORES) as pool:
+        return best_seconds(lambda: list(pool.map(run, keys))) / steps / CORES
+
+
+def training(length: int, many: int, steps: int) -> tuple[Callable[..., None], list[Any]]:
+    """What trains a Transformer for so many steps, and keys of its data."""
     import jax.numpy as jnp
     import jax.random as jr
 
@@ -235,9 +242,7 @@ def step_seconds(length: int = 12, steps: int = 50) -> float:
         fit(model, Fresh(task, key, BATCH), PromptLoss(task), steps, optimizer=optimizer, every=steps)
 
     optimizer = adamw(1e-3, weight_decay=0.01)
-    keys = list(jr.split(jr.key(3), CORES))
-    with ThreadPoolExecutor(CORES) as pool:
-        return best_seconds(lambda: list(pool.map(run, keys))) / steps / CORES
+    return run, list(jr.split(jr.key(3), many))
 
 
 def curve_rows(name: str, *, has_peer: bool) -> dict[str, str]:

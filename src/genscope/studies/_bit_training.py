@@ -195,7 +195,7 @@ def train(
 _indicators = jax.jit(indicators)
 
 
-@partial(jit, compiler_options=ONCE)
+@jax.jit
 def _score_range(model: BitClassifier) -> Array:
     """How far the scores of the widest head stretch beyond what every example reaches."""
     top, floor = table(model).limits()
