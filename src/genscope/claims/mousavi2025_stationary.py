@@ -8,7 +8,6 @@ code can fail them; the third is what training does.
 
 # The mean of a polars series is typed as any literal. Mended in its line, the rule would get another digest than the
 # one that has decided.
-# pyright: reportArgumentType=false
 
 import math
 from collections.abc import Sequence
