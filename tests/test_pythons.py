@@ -61,6 +61,7 @@ def test_the_source_archive_builds_the_same_wheel(made, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # on a busy machine
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_fresh_environment_without_the_lock(version, made, tmp_path):
     python = interpreter(version)
