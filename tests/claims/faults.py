@@ -15,7 +15,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from genscope.claims import edelman2022_restarts
+from genscope.claims import _token_runs, edelman2022_restarts
 from genscope.claims import lintilhac2026_attention as claim_c6
 from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, Gradients
 from genscope.lab import Plan, grid
@@ -201,6 +201,10 @@ FIRST = 99.0  # times the risk without the index: the first test passes
 
 def _short_training(patch: Patch) -> None:
     patch.setattr(mousavi2025_block, "MOST", 1_500)  # steps after which a run is over
+
+
+def _short_prompts(patch: Patch) -> None:
+    patch.setattr(_token_runs, "SHORTEST", 2)
 
 
 def _two_tokens(patch: Patch) -> None:
@@ -428,7 +432,8 @@ FAULTS = {
     "B11": Fault(
         "the FFN stops at its first test, whatever its error",
         _other_threshold(mousavi2025_1str, lambda options: options["architecture"] == "ffn", FIRST),
-        [Plan(grid(architecture=["ffn"], context_length=[8, 10, 12], **_TOKENS)), None],
+        [Plan(grid(architecture=["ffn"], context_length=[2, 4, 6], **_TOKENS)), None],
+        prepare=_short_prompts,
         slow=True,
     ),
     "B9": Fault(

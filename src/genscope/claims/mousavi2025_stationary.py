@@ -6,9 +6,6 @@ Guarantee: rule as in docs/claims.md, fixed before the data. Limits are those of
 code can fail them; the third is what training does.
 """
 
-# The mean of a polars series is typed as any literal. Mended in its line, the rule would get another digest than the
-# one that has decided.
-
 import math
 from collections.abc import Sequence
 
