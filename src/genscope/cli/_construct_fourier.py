@@ -104,7 +104,7 @@ def fourier(
         verified=verdict.verified,
         out=out,
         as_json=as_json,
-        tell=_tell,
+        tell=_print_construction,
         advice=lambda: (
             f"these weights do not compute the function: largest error {verdict.max_error:.2g}, promised "
             f"{built.error:.2g}. Coefficients of very different sizes round each other off: drop the smallest."
@@ -178,7 +178,7 @@ def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, A
     }
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _print_construction(facts: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"

@@ -176,7 +176,7 @@ def _construct(
         verified=verdict.verified,
         out=out,
         as_json=as_json,
-        tell=_tell,
+        tell=_print_construction,
         advice=lambda: (
             f"these weights do not do what they should: largest error {verdict.max_error:.2g}, promised "
             f"{built.error:.2g}. Rounding may have the better of them: try a smaller --token-norm or a larger --error."
@@ -198,7 +198,7 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
     )
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _print_construction(facts: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     typer.echo(

@@ -79,7 +79,7 @@ def certify(
     facts = {"model": model, "data": str(data), "prior": prior, "loss": loss, "draws": draws}
     facts |= _certified(trained, before, arrays, bounded, clip, draws, confidence, steps, seed, prior_deviation)
     facts["seconds"] = time.perf_counter() - start
-    print_json(facts) if as_json else _tell(facts)
+    print_json(facts) if as_json else _print_certificate(facts)
 
 
 def _single(model: Any) -> Any:
@@ -148,7 +148,7 @@ def _clipped(facts: dict[str, Any]) -> str:
     return f"{classes}clipped at {facts['clip']:g}, "
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _print_certificate(facts: dict[str, Any]) -> None:
     from genscope.cli._output import echo, print_table
 
     rows = [[name, f"{value:.6g}"] for name, value in facts["terms"].items()]

@@ -88,7 +88,7 @@ def checkpoint(
 
         draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads").savefig(plot)
     named = facts["model_type"] and model.kind  # a name from elsewhere may hold anything
-    print_json(facts) if as_json else _tell(facts, f" ({facts['model_type']})" if named else "")
+    print_json(facts) if as_json else _print_norms(facts, f" ({facts['model_type']})" if named else "")
 
 
 def _check_picture(path: Path) -> None:
@@ -134,7 +134,7 @@ def _heads(layer: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _tell(facts: dict[str, Any], kind: str) -> None:
+def _print_norms(facts: dict[str, Any], kind: str) -> None:
     from genscope.cli._output import print_table
 
     layers = facts["layers"]

@@ -78,7 +78,7 @@ def construct(
         verified=verdict.verified,
         out=out,
         as_json=as_json,
-        tell=lambda facts: _tell(facts, built),
+        tell=lambda facts: _print_construction(facts, built),
         advice=lambda: _what_would_do(facts, built),
     )
 
@@ -107,7 +107,7 @@ def _facts(built: "Construction", verdict: "Verification", function: "SparseFunc
     }
 
 
-def _tell(facts: dict[str, Any], built: "Construction") -> None:
+def _print_construction(facts: dict[str, Any], built: "Construction") -> None:
     from genscope.cli._output import print_table
 
     rows = [

@@ -99,7 +99,7 @@ def dominate(
             seed=seed,
         )
     facts = {"model": model, "data": str(data)} | _facts(found) | {"seconds": time.perf_counter() - start}
-    print_json(facts) if as_json else _tell(facts)
+    print_json(facts) if as_json else _print_comparison(facts)
 
 
 def _facts(found: Any) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _plain(measured: Any) -> dict[str, Any]:
     return facts
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _print_comparison(facts: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     function, built, trained, bound = (facts[name] for name in ("function", "constructed", "trained", "bound"))

@@ -156,7 +156,7 @@ def learn(
         complain(f"warning: {warning}")
     if plot is not None:
         answer.plot(plot)
-    print_json(answer.facts()) if as_json else _tell(answer, _again(store))
+    print_json(answer.facts()) if as_json else _print_answer(answer, _again(store))
     failed = failed_trials(frame)
     if 0 < len(failed) == len(frame):
         complain(f"every trial failed. The first one says:\n{failed['error'][0].rstrip()}")
@@ -206,7 +206,7 @@ def _again(store: str) -> str:
     return "" if store == DEFAULT_STORE else f" --store {shlex.quote(store)}"
 
 
-def _tell(answer: "Answer", store: str) -> None:
+def _print_answer(answer: "Answer", store: str) -> None:
     from genscope.cli._output import print_table
     from genscope.questions.answer import interval, kind, size
     from genscope.report import words

@@ -97,7 +97,7 @@ def probe(
             seed=seed,
         )
     facts = _facts(found, signed=values is Values.signs)
-    print_json(facts) if as_json else _tell(target, bits, facts)
+    print_json(facts) if as_json else _print_findings(target, bits, facts)
 
 
 def _read(target: str, bits: int) -> Callable[..., Any]:
@@ -230,7 +230,7 @@ def _facts(found: Any, *, signed: bool) -> dict[str, Any]:
     }
 
 
-def _tell(target: str, bits: int, facts: dict[str, Any]) -> None:
+def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     def known(name: str) -> str:

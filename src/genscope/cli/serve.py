@@ -39,11 +39,11 @@ def serve(
 
     database.parse(store)  # an address that makes no sense is refused before anything listens
     try:
-        run(store, port=port, browser=not no_browser, tell=_tell)
+        run(store, port=port, browser=not no_browser, tell=_print_address)
     except KeyboardInterrupt:
         typer.echo("The explorer has ended.", err=True)
 
 
-def _tell(address: str) -> None:
+def _print_address(address: str) -> None:
     typer.echo(address)
     typer.echo("The explorer runs at this address, for this machine only. Ctrl-C ends it.", err=True)

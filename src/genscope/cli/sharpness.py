@@ -78,7 +78,7 @@ def sharpness(
     with float64() if is_double(loaded) else contextlib.nullcontext():
         facts = _measured(loaded, arrays, by, method, probes, function, sigma, seed)
     facts = {"model": model, "data": str(data)} | facts | {"seconds": time.perf_counter() - start}
-    print_json(facts) if as_json else _tell(facts)
+    print_json(facts) if as_json else _print_trace(facts)
 
 
 def _measured(
@@ -141,7 +141,7 @@ def _say(what: str) -> None:
     console(stderr=True).print(what)
 
 
-def _tell(facts: dict[str, Any]) -> None:
+def _print_trace(facts: dict[str, Any]) -> None:
     from genscope.cli._output import echo, print_table
 
     echo(

@@ -25,7 +25,7 @@ _REACH = 1000.0  # factor between an example and the ends of its slider
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedBound:
     """A bound and the texts of its arguments; those left empty have their defaults."""
 
     name: str
@@ -76,7 +76,7 @@ class Asked:
         return shlex.join(parts if vary is None else [*parts, "--vary", vary])
 
 
-def read(text: str) -> Asked:
+def read(text: str) -> AskedBound:
     """The bound that a text of the address names."""
     name, *words = text.split() or [""]
     if name not in bounds.ALL:
@@ -91,17 +91,19 @@ def read(text: str) -> Asked:
                 f"{_LONGEST} characters. Write argument=value, or leave it out."
             )
         texts[word] = value
-    return Asked(name, texts)
+    return AskedBound(name, texts)
 
 
-def first(name: str) -> Asked:
+def first(name: str) -> AskedBound:
     """A bound at its example."""
     known = parameters(bounds.ALL[name])
     wanted = {word: example(name, word) for word, each in known.items() if each.required} | dict(forced(name))
-    return Asked(name, {word: f"{value:g}" if value < 1e6 else str(value) for word, value in wanted.items() if value})
+    return AskedBound(
+        name, {word: f"{value:g}" if value < 1e6 else str(value) for word, value in wanted.items() if value}
+    )
 
 
-def fields(asked: Asked, wrong: Mapping[str, str]) -> list[dict[str, Any]]:
+def fields(asked: AskedBound, wrong: Mapping[str, str]) -> list[dict[str, Any]]:
     """What the page shows of each argument: its words, its range, its slider, its text and what is wrong with it."""
     return [
         {

@@ -13,7 +13,7 @@ from typing import Any
 from genscope.bounds import Bound
 from genscope.bounds._parameters import STEPS, Number
 from genscope.explorer import question_queue
-from genscope.explorer._bound_asked import Asked
+from genscope.explorer._bound_asked import AskedBound
 from genscope.explorer._bound_examples import LEADING, example, measure
 from genscope.refusal import Refusal
 
@@ -22,13 +22,13 @@ _CLOSE = 1e-7  # relative distance at which a bisection ends
 _REACH = (100.0, 1000.0)  # factors from an example to the ends of its axis
 
 
-def axes(asked: Asked) -> list[str]:
+def axes(asked: AskedBound) -> list[str]:
     """The arguments to vary, sample size and context length first."""
     leading = [word for word in LEADING if word in asked.numbers]
     return [*leading, *(word for word in asked.numbers if word not in leading)]
 
 
-def span(asked: Asked, axis: str) -> tuple[float, float]:
+def span(asked: AskedBound, axis: str) -> tuple[float, float]:
     """Where the curve along an argument begins and ends unless told otherwise."""
     about, default = asked.numbers[axis], asked.known[axis].default
     middle = example(asked.name, axis) or (default if isinstance(default, int | float) and default else 1.0)
@@ -48,7 +48,7 @@ def read_span(text: str) -> tuple[float, float]:
     return low, high
 
 
-def curve(asked: Asked, axis: str, low: float, high: float) -> dict[str, Any]:
+def curve(asked: AskedBound, axis: str, low: float, high: float) -> dict[str, Any]:
     """The values and terms of a bound along an argument; a flat line where it does not have this argument."""
     values, wrong = asked.values()
     wrong.pop(axis, None)

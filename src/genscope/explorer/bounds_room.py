@@ -9,7 +9,7 @@ from typing import Any
 
 from genscope import bounds
 from genscope.explorer import _bound_asked, _bound_curve, asking
-from genscope.explorer._bound_asked import Asked
+from genscope.explorer._bound_asked import AskedBound
 from genscope.explorer._bound_examples import measure
 from genscope.explorer.formulas import typeset
 from genscope.explorer.room import Ask, Room
@@ -73,7 +73,7 @@ def curve(ask: Ask) -> dict[str, Any]:
     }
 
 
-def _listed(ask: Ask) -> list[Asked]:
+def _listed(ask: Ask) -> list[AskedBound]:
     given = ask.get("bounds")
     if not isinstance(given, list) or not 1 <= len(given) <= MOST:
         raise Refusal(f"the question got no list of 1 to {MOST} bounds. Choose at least one and at most {MOST}.")
@@ -81,7 +81,7 @@ def _listed(ask: Ask) -> list[Asked]:
     return [_bound_asked.read(text) for text in texts]
 
 
-def _axes(listed: Sequence[Asked]) -> list[dict[str, Any]]:
+def _axes(listed: Sequence[AskedBound]) -> list[dict[str, Any]]:
     """The arguments of any of the bounds, sample size and context length first, with where their curves begin."""
     found: dict[str, dict[str, Any]] = {}
     for asked in listed:
@@ -96,11 +96,11 @@ def _leading(axis: str) -> bool:
     return axis in _bound_curve.LEADING
 
 
-def _bound(asked: Asked) -> bounds.Bound:
+def _bound(asked: AskedBound) -> bounds.Bound:
     return asked.at(asked.values()[0])
 
 
-def _card(asked: Asked) -> dict[str, Any]:
+def _card(asked: AskedBound) -> dict[str, Any]:
     values, wrong = asked.values()
     documented = (bounds.ALL[asked.name].__doc__ or "").strip()
     title, _, rest = documented.partition("\n")
