@@ -54,7 +54,8 @@ PAPERS: dict[str, Paper] = {
             "Theorem 7: the proof cites the wrong proposition, and n where N is meant.",
             "Proposition 35: errors are independent only given the shared token; states have dimension 2 d_h.",
             "The encodings of the experiments almost never satisfy Assumption 3.",
-            "Text and public code differ in fourteen points, the law of the test prompts among them.",
+            "Text and public code differ in ten points, the law of the test prompts among them.",
+            "Figures 1a and 3: a predictor that ignores the index passes their thresholds at N = 2 and N = 7.",
         ),
     ),
     "lintilhac2026": Paper(

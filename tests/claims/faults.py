@@ -429,17 +429,17 @@ FAULTS = {
         prepare=_two_tokens,
         slow=True,
     ),
+    "B9": Fault(
+        "training without weight decay",
+        _no_decay,
+        [Plan(grid(network=["indexed"], decay=[0.7], sample_size=[4, 8]), seeds=2)],
+    ),
     "B11": Fault(
         "the FFN stops at its first test, whatever its error",
         _other_threshold(mousavi2025_1str, lambda options: options["architecture"] == "ffn", FIRST),
         [Plan(grid(architecture=["ffn"], context_length=[2, 4, 6], **_TOKENS)), None],
         prepare=_short_prompts,
         slow=True,
-    ),
-    "B9": Fault(
-        "training without weight decay",
-        _no_decay,
-        [Plan(grid(network=["indexed"], decay=[0.7], sample_size=[4, 8]), seeds=2)],
     ),
     "C1": Fault(
         "attention half as sharp",

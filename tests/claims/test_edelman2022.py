@@ -130,7 +130,7 @@ def test_combining_parts():
 def test_a_verdict_has_all_its_fields():
     verdict = A4.verdict([Reading(pl.DataFrame({"status": []}), (), 0)], budget="quick", seconds=1.5)
     wanted = {"id", "statement", "source", "verdict", "numbers", "rule", "parts", "departures", "seconds"}
-    kept = {"budget", "remark", "studies", "cautions", "rule_digest", "before", "changed_rule"}
+    kept = {"budget", "remark", "studies", "cautions", "rule_digest", "before", "changed_rule", "planted"}
     assert set(verdict.as_dict()) == wanted | kept
 
 

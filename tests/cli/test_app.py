@@ -166,7 +166,7 @@ def test_a_full_disk_is_a_message():
 def test_progress_without_a_terminal_is_a_line_at_the_start_and_one_at_the_end(call):
     result = call("run", f"{TOYS}:study", "--budget", "quick", "--json")
     first, *_, last = result.stderr.splitlines()
-    assert first == "toy: 0 of 1 trials, size=1 kind=good"
+    assert first == "toy: 0 of 1 trials, compiling, size=1 kind=good"
     assert last.startswith("toy: 1 of 1 trials, ")
     assert last.endswith("trials/s, done") or last.endswith("s/trial, done")
 

@@ -113,9 +113,9 @@ def test_components_that_make_no_sense(refused, components, advice):
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        (("--context-length", 0), "Correct the one that does not"),
-        (("--context-length", 513), "Correct the one that does not"),
-        (("--context-length", 6, "--seed", -1), "Correct the one that does not"),
+        (("--context-length", 0), "Correct it"),
+        (("--context-length", 513), "Correct it"),
+        (("--context-length", 6, "--seed", -1), "Correct it"),
         (("--context-length", 6, "--inactive", 2), "Correct them"),
         (("--context-length", 6, "--out", "missing/model.safetensors"), "make the directory first"),
     ],

@@ -101,8 +101,8 @@ def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkey
         ("token-retrieval", ["--sparsity", "16", "--encoding-dimension", "1024"], "shorter encodings"),
         ("recurrent-retrieval", ["--link", "cubic"], "hermite2"),
         ("recurrent-retrieval", ["--error", "-1"], "Give such a number"),
-        ("recurrent-retrieval", ["--prompts", "0"], "Correct the one"),
-        ("recurrent-retrieval", ["--seed", "-1"], "Correct the one"),
+        ("recurrent-retrieval", ["--prompts", "0"], "Correct it"),
+        ("recurrent-retrieval", ["--seed", "-1"], "Correct it"),
         ("recurrent-retrieval", ["--encoding-dimension", "2"], "Raise the dimension"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_dominated_model(call_json, data, capsys):
     assert facts["vacuous"] is True  # C = 0.1 at 400 examples
     assert bound["trivial"] == pytest.approx(np.var(np.load("data.npz")["y"]))
     assert any("drawn anew" in each for each in facts["assumptions"])
-    dominate._tell(facts)
+    dominate._print_comparison(facts)
     text = capsys.readouterr().out
     assert "Dominated: trained over constructed" in text
     assert "\nVacuous: the best constant" in text

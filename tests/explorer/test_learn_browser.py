@@ -61,7 +61,7 @@ def test_a_mistake_is_underlined_and_a_size_is_refused(visit):
 def test_a_training_can_be_stopped(visit):
     page = visit("/learn?expression=x0+%5E+x1+%5E+x2&networks=mlp&length=64&sample=4000")
     page.get_by_role("button", name="How many samples are needed?").click()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stop").click(**PATIENT)
     expect(page.locator("#state")).to_contain_text("Stopped", **PATIENT)
     expect(page.get_by_role("button", name="Train once")).to_be_enabled(**PATIENT)
 

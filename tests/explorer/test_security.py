@@ -207,7 +207,7 @@ def test_no_path_reaches_the_file_system(server, client, path):
         (b"[" * 100_000, 400, "no JSON"),
         (b'{"expression": 3}', 422, "text of at most"),
         (b"{}", 422, "text of at most"),
-        (b'{"expression": "x0", "values": []}', 422, "bits, signs"),
+        (b'{"expression": "x0", "values": []}', 422, "signs, bits"),
         (b'{"expression": "' + b"x" * 300_000 + b'"}', 413, "at most 262,144 bytes"),
     ],
 )

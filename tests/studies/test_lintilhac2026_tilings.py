@@ -62,8 +62,10 @@ def test_the_figure_marks_what_is_vacuous():
     found = section(figure, Reading(frame, (), 0), "figure")
     assert ">vacuous</text>" in found.svg
     judged = {(row[0], row[1]): row[-1] for row in found.data[0].rows}
-    assert judged["tuned-clipped", "1\u202f000\u202f000"] == judged["covering", "1·10⁸"] == "vacuous"
-    assert judged["tuned-clipped", "1·10⁸"] == judged["tuned", "1·10⁸"] == ""
+    assert (
+        judged["tuned weights, clipped loss", "1\u202f000\u202f000"] == judged["covering bound", "1·10⁸"] == "vacuous"
+    )
+    assert judged["tuned weights, clipped loss", "1·10⁸"] == judged["PAC-Bayes, tuned weights", "1·10⁸"] == ""
 
 
 @pytest.mark.parametrize(

@@ -83,12 +83,12 @@ def test_points_of_every_budget_are_allowed_and_figures_come_back(study):
         assert Figure.from_manifest(json.loads(json.dumps(figure.manifest()))) == figure
 
 
-def test_each_caption_speaks_of_its_own_measure():
-    norm, trace = (figure.caption for figure in lintilhac2026_norms.STUDY.figures)
-    assert "norm" in norm
-    assert "trace" not in norm
-    assert "trace" in trace
-    assert "norm" not in trace
+def test_each_panel_speaks_of_its_own_measure():
+    (figure,) = lintilhac2026_norms.STUDY.figures
+    norm, trace = figure.panels
+    assert (norm.title, trace.title) == ("Squared norm", "Hessian trace")
+    assert "trace" not in str(norm.manifest())
+    assert "norm_squared" not in str(trace.manifest())
 
 
 def test_sample_sizes_and_arms_share_their_functions():

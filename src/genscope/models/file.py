@@ -149,8 +149,9 @@ def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
             return {"function": name}
     for name, kind in CLASSES.items():
         if type(value) is kind:
-            names = [field.name for field in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
-            return {"class": name} | {n: _describe(getattr(value, n), f"{path}.{n}", tensors) for n in names}
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
+            given = {name: part for name, part in fields.items() if part is not _unnamed(kind).get(name, tensors)}
+            return {"class": name} | {n: _describe(part, f"{path}.{n}", tensors) for n, part in given.items()}
     raise Refusal(
         f"a model file got {path} of type {type(value).__name__}: it holds the classes {', '.join(CLASSES)} and the "
         f"functions {', '.join(FUNCTIONS)}. Add yours to the tables of genscope.models.file."
@@ -172,9 +173,10 @@ def _rebuild(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
         return _known(FUNCTIONS, value["function"], path)
     kind = _known(CLASSES, value.get("class"), path)
     hints: dict[str, Any] = {field.name: field.type for field in dataclasses.fields(kind)}
-    if value.keys() != {"class", *hints}:
+    if not {"class", *hints} - _unnamed(kind).keys() <= value.keys() <= {"class", *hints}:
         raise _Unfit(f"{path} has fields {', '.join(map(str, value))}, not those of its class: {', '.join(hints)}")
-    fields = {name: _rebuild(value[name], f"{path}.{name}", tensors) for name in hints}
+    given = {name: _rebuild(value[name], f"{path}.{name}", tensors) for name in hints if name in value}
+    fields = _unnamed(kind) | given
     with jaxtyping.jaxtyped("context"):  # a letter stands for one size in all shapes of a class
         for name, hint in hints.items():
             value = fields[name]
@@ -182,6 +184,12 @@ def _rebuild(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
             if not (isinstance(value, hint) if plain else _fits(value, hint)):  # a call would be a scope of its own
                 raise _Unfit(f"{path}.{name} is not {hint}")
     return _made(kind, fields)
+
+
+def _unnamed(kind: type[eqx.Module]) -> dict[str, Any]:
+    """Default functions that a file cannot name, such as softmax: it leaves out fields that have them."""
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
+    return {name: each for name, each in defaults.items() if callable(each) and each not in FUNCTIONS.values()}
 
 
 def _made(kind: type[eqx.Module], fields: Mapping[str, Any]) -> eqx.Module:
