@@ -10,7 +10,7 @@ import pytest
 
 from genscope.fourier import WalshFunction, points
 from genscope.lab.execution.compute import trial_key
-from genscope.lab.plans.figure import Figure
+from genscope.lab.plans.figure import Figure, Group
 from genscope.lab.plans.study import BUDGETS, Trial
 from genscope.models.bit_transformer import BitTransformer
 from genscope.studies import lintilhac2026_gap, lintilhac2026_norms
@@ -85,6 +85,7 @@ def test_points_of_every_budget_are_allowed_and_figures_come_back(study):
 
 def test_each_panel_speaks_of_its_own_measure():
     (figure,) = lintilhac2026_norms.STUDY.figures
+    assert isinstance(figure, Group)
     norm, trace = figure.panels
     assert (norm.title, trace.title) == ("Squared norm", "Hessian trace")
     assert "trace" not in str(norm.manifest())
