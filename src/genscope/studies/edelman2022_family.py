@@ -25,7 +25,11 @@ FUNCTIONS = {
     "majority of 5": (SparseMajority, 5),
 }
 
-_WORDS = {SparseAnd: "and", SparseOr: "or", SparseMajority: "maj"}
+_BALANCED = {  # how an expression calls them, and the share of ones at which their labels are balanced
+    SparseAnd: ("and", lambda size: 0.5 ** (1 / size)),
+    SparseOr: ("or", lambda size: 1 - 0.5 ** (1 / size)),
+    SparseMajority: ("maj", lambda size: 0.5),
+}
 
 
 def trial(key: Key[Array, ""], *, function: str, context_length: int, sample_size: int, preset: str) -> dict[str, Any]:
@@ -47,10 +51,10 @@ def trial(key: Key[Array, ""], *, function: str, context_length: int, sample_siz
 
 def _references(function: str) -> tuple[Reference, ...]:
     kind, size = FUNCTIONS[function]
-    text = f"{_WORDS[kind]}({', '.join(f'x{number}' for number in range(size))})"  # a task would start JAX
-    ideal, information = (
-        [needed(text, context_length=length) for length in LENGTHS] for needed in (ideal_sample_size, information_bound)
-    )
+    word, ones = _BALANCED[kind]
+    text = f"{word}({', '.join(f'x{number}' for number in range(size))})"  # a task would start JAX
+    ideal = [ideal_sample_size(text, context_length=length, probability=ones(size)) for length in LENGTHS]
+    information = [information_bound(text, context_length=length) for length in LENGTHS]
     return Reference("ideal learner (20 % failure)", LENGTHS, ideal), Reference(
         "information bound", LENGTHS, information
     )

@@ -53,15 +53,18 @@ function tell(text, wrong = false) {
 }
 
 let following = false;
+let asked = 0; // how often someone wanted to follow: an answer on its way may be older than the last time
 
 /** Ask for news until the training is over. */
 function follow() {
+  asked += 1;
   if (following) return;
   following = true;
   look();
 }
 
 async function look() {
+  const before = asked;
   try {
     const news = await ask("learn", "look", { number: seen.number, since: seen.next });
     if (news.number !== seen.number) {
@@ -71,7 +74,7 @@ async function look() {
     }
     seen = { number: news.number, next: news.next };
     waiting.push(...news.events);
-    following = news.state === "running" || news.more;
+    following = news.state === "running" || news.more || asked !== before;
     play(news);
     if (following) setTimeout(look, news.more ? 0 : LOOK);
   } catch (error) {
