@@ -10,6 +10,8 @@ Departures: every page needs the token, not only what writes or is costly: a sto
 Guarantee: for browsers that follow the Fetch standard; other programs of the same user are not kept out.
 """
 
+import asyncio
+import contextlib
 import html
 from collections.abc import Callable
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -33,6 +35,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 UNREAD = (403, 408, 413, 415, 421)  # refusals that leave a body unread: the connection ends, and the body with it
+DRAINED, DRAIN_SECONDS = 2**16, 1.0  # bytes of a refused request's body that are read, and for how long
 OPEN = "/static/"  # what everybody may see: the files of the package
 
 
@@ -69,6 +72,8 @@ class Guard:
                     sent.append("set-cookie", self._cookie(inside))  # its time begins again
             await send(message)
 
+        if answer:
+            await _drain(headers, receive)
         await (answer or self._app)(scope, receive, with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -120,6 +125,17 @@ class Guard:
 
     def _cookie(self, value: str) -> str:
         return f"{COOKIE}={value}; Path={self._sessions.root}; Max-Age={IDLE_SECONDS}; HttpOnly; SameSite=Strict"
+
+
+async def _drain(headers: Headers, receive: Receive) -> None:
+    """Read the body of a refused request if it is small: to end a connection amid a body resets it, answer and all."""
+    length = headers.get("content-length", "")
+    if not (length.isdigit() and 0 < int(length) <= DRAINED):
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while (await receive()).get("more_body"):
+                pass
 
 
 _ONWARD = """<!DOCTYPE html>
