@@ -103,6 +103,18 @@ def test_a_server_that_has_gone_is_said(visit):
     expect(page.locator("#message")).to_contain_text("is genscope serve still running?")
 
 
+def test_a_chart_whose_script_did_not_load_says_so_and_is_drawn_later(visit):
+    page = visit("/bounds")
+    page.context.route("**/*plotly*", lambda route: route.abort())
+    page.goto(page.url.replace("/bounds", "/function"))
+    chart = page.locator("#levels")
+    expect(chart).to_contain_text("could not be drawn")
+    page.context.unroute("**/*plotly*")
+    page.get_by_role("textbox", name="Boolean expression").fill("x0 ^ x1")
+    expect(chart.locator(".plot-container")).to_be_visible()
+    expect(chart).not_to_contain_text("could not be drawn")
+
+
 def test_without_the_token_there_is_only_advice(visit, browser, server):
     page = browser.new_page()
     page.goto(server.address.partition("/?")[0] + "/function")

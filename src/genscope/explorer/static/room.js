@@ -129,11 +129,12 @@ export function arrows(place, across) {
 
 let plotly = null;
 
+/** Plotly, or null where its script does not load; the next drawing tries again. */
 function loadPlotly() {
-  plotly ??= new Promise((done, failed) => {
+  plotly ??= new Promise((done) => {
     const script = element("script", { src: document.documentElement.dataset.plotly });
     script.addEventListener("load", () => done(window.Plotly));
-    script.addEventListener("error", () => failed(new Error("Plotly's script did not load.")));
+    script.addEventListener("error", () => { plotly = null; script.remove(); done(null); });
     document.head.append(script);
   });
   return plotly;
@@ -166,7 +167,9 @@ const drawn = new Map(); // places that left the page are forgotten when colours
 export async function draw(place, traces, layout = {}) {
   drawn.set(place, { traces, layout });
   const Plotly = await loadPlotly();
-  if (drawn.get(place)?.traces === traces) render(Plotly, place);
+  if (drawn.get(place)?.traces !== traces) return;
+  if (Plotly) render(Plotly, place);
+  else place.replaceChildren(element("p", { class: "undrawn" }, "This chart could not be drawn: is genscope serve still running?"));
 }
 
 function render(Plotly, place) {
@@ -182,14 +185,13 @@ function render(Plotly, place) {
     xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis },
   };
   const known = {};
+  place.querySelector(":scope > .undrawn")?.remove();
   Plotly.react(place, coloured(traces, known), coloured(whole, known), { responsive: true, displayModeBar: false });
 }
 
-async function redraw() {
-  if (!drawn.size) return;
-  const Plotly = await loadPlotly();
-  for (const place of drawn.keys()) {
-    if (place.isConnected) render(Plotly, place);
+function redraw() {
+  for (const [place, { traces, layout }] of drawn) {
+    if (place.isConnected) draw(place, traces, layout);
     else drawn.delete(place);
   }
 }
