@@ -46,6 +46,7 @@ from genscope.studies import (
     mousavi2025_ffn_adamw,
     mousavi2025_ffn_trained,
     mousavi2025_lower,
+    mousavi2025_recurrent_norms,
     mousavi2025_simple,
     mousavi2025_sparsity,
 )
@@ -303,6 +304,14 @@ _SIMPLE = {"context_length": [3], "protocol": ["code"], "draw": [0, 1, 2], "run"
 _TOKENS = {"protocol": ["code"], "draw": [0, 1, 2], "run": [0]}
 
 
+def _own_token(patch: Patch) -> None:
+    def asked(true, self, key, size):
+        x = true(self, key, size)
+        return x | {"t": x["j"]}
+
+    _wrap(patch, mousavi2025_recurrent_norms.Prompts, "inputs", asked)
+
+
 def _no_decay(patch: Patch) -> None:
     _wrap(patch, mousavi2025_ffn_trained, "Regularised", lambda true, objective, decay: true(objective, 1e-9 * decay))
 
@@ -433,6 +442,12 @@ FAULTS = {
         "training without weight decay",
         _no_decay,
         [Plan(grid(network=["indexed"], decay=[0.7], sample_size=[4, 8]), seeds=2)],
+    ),
+    "B10": Fault(
+        "every position asks for its own token, which no state has to keep",
+        _own_token,
+        [Plan(grid(network=["general", "fit"], context_length=[3]), seeds=5)],
+        slow=True,
     ),
     "B11": Fault(
         "the FFN stops at its first test, whatever its error",

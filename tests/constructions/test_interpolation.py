@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from genscope.bounds.recurrent import interpolation_norm
-from genscope.constructions.interpolation import interpolate, interpolation_bound
+from genscope.constructions.interpolation import (
+    interpolate,
+    interpolating_rnn,
+    interpolation_bound,
+    squared_interpolation_norm,
+)
 from genscope.precision import float64
+from genscope.refusal import Refusal
 from tests.chance import Seldom
 from tests.seeds import seed
 
@@ -87,3 +93,36 @@ def test_random_directions_do_as_often_as_the_lemmas_say():
 def test_points_that_cannot_be_met_are_refused(x, y, direction):
     with pytest.raises(ValueError, match="Drop repeated points, or choose another direction"):
         interpolate(x, y, direction=direction)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_the_recurrent_network_of_theorem_7(depth):
+    """It has the labels at the positions asked for, in JAX and in NumPy, and the norm that the lemma says."""
+    generator = np.random.default_rng(3)
+    n, tokens, dim = 12, 5, 7  # the last four coordinates encode positions, which the network does not read
+    z, asked = generator.normal(size=(n, tokens, dim)), generator.integers(tokens, size=n)
+    y, v = generator.normal(size=n), np.zeros(dim)
+    v[:3] = generator.normal(size=3)
+    v /= np.linalg.norm(v)
+    net = interpolating_rnn(z, asked, y, direction=v, depth=depth, state=4)
+    with float64():
+        outputs = np.asarray(jax.vmap(net)(jnp.asarray(z)))
+    assert outputs[np.arange(n), asked] == pytest.approx(y, abs=1e-9)
+    read = np.concatenate([np.zeros((n, tokens, 8)), z], axis=2)  # states stay 0
+    *layers, last = net.output
+    for layer in layers:
+        bias = 0 if layer.bias is None else np.asarray(layer.bias)
+        read = np.maximum(read @ np.asarray(layer.weight).T + bias, 0)
+    assert (read @ np.asarray(last.weight).T)[..., 0] == pytest.approx(outputs, abs=1e-9)
+    shallow = squared_norm(interpolate(z[np.arange(n), asked], y, direction=v))
+    assert squared_interpolation_norm(z[np.arange(n), asked], y, direction=v) == pytest.approx(shallow)
+    deeper = 0 if depth == 2 else 2 * (depth - 2)
+    assert squared_norm(net) == pytest.approx((1 if depth == 2 else math.sqrt(2)) * shallow + deeper)
+    assert interpolation_norm(n, depth) / interpolation_norm(n) <= math.sqrt(2) + deeper  # the same law, as a bound
+
+
+def test_a_recurrent_network_needs_a_hidden_layer_and_a_state():
+    z, y = np.ones((1, 2, 1)), np.ones(1)
+    for wrong in ({"depth": 1}, {"state": 0}):
+        with pytest.raises(Refusal, match="Give at least"):
+            interpolating_rnn(z, np.zeros(1, int), y, direction=ALONG, **wrong)

@@ -55,8 +55,6 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("edelman2022-and", {**_AND, "preset": "tuned"}),
     ("edelman2022-and-long", {**_AND, "preset": "tuned"}),
     ("edelman2022-and-sources", {**_AND, "preset": "tuned", "initialisation": 0, "sample": 1}),
-    ("edelman2022-and-restarts", {**_AND, "preset": "tuned"}),
-    ("edelman2022-and-restarts-long", {**_AND, "preset": "tuned"}),
     ("edelman2022-family", {**_AND, "preset": "tuned", "function": "majority of 3"}),
     (
         "mousavi2025-token-retrieval",
@@ -66,8 +64,6 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("mousavi2025-heads-lower", {"family": "retrieval", "sparsity": 4, "dim": 1, "heads": 2}),
     ("mousavi2025-heads-lower", {"family": "best", "sparsity": 3, "dim": 2, "heads": 2}),
     ("mousavi2025-ffn-lower", {"context_length": 6, "dim": 4, "sample_size": 10}),
-    ("mousavi2025-ffn-adamw", {"sample_size": 10}),
-    ("mousavi2025-ffn-trained", {"network": "indexed", "sample_size": 4, "decay": 1.0}),
     ("mousavi2025-1str", {**_1STR, "architecture": "transformer", "protocol": "code"}),
     ("mousavi2025-1str", {**_1STR, "architecture": "ffn", "protocol": "code"}),
     ("mousavi2025-block", {"context_length": 5, "protocol": "code", "steps": 50}),
@@ -92,6 +88,10 @@ FAST: list[tuple[str, dict[str, Any]]] = [
 ]
 
 SLOW: list[tuple[str, dict[str, Any]]] = [
+    ("edelman2022-and-restarts", {**_AND, "preset": "tuned"}),
+    ("edelman2022-and-restarts-long", {**_AND, "preset": "tuned"}),
+    ("mousavi2025-ffn-adamw", {"sample_size": 10}),
+    ("mousavi2025-ffn-trained", {"network": "indexed", "sample_size": 4, "decay": 1.0}),
     ("edelman2022-lipschitz", {"inequality": "head", "sigma": "tanh", "context_length": 4, "starts": 64, "steps": 20}),
     ("edelman2022-lipschitz", {"inequality": "deep", "sigma": "relu", "context_length": 4, "starts": 16, "steps": 20}),
     ("edelman2022-and", {**_AND, "context_length": 20, "preset": "minGPT"}),
@@ -112,6 +112,7 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
     ("mousavi2025-simple", {**_SIMPLE, "architecture": "ffn", "protocol": "text"}),
     ("mousavi2025-sparsity", _SPARSITY),
     ("mousavi2025-lengths", {"architecture": "transformer", "context_length": 4, "task": "1STR", "steps": 100}),
+    ("mousavi2025-recurrent-norms", {"network": "fit", "context_length": 3}),
     *(("lintilhac2026-norms", {**_WALSH, "sample_size": 512, "arm": arm, "steps": 50}) for arm in ("paper", "noise")),
     ("lintilhac2026-perturbation", {"context_length": 6, "degree": 2, "sparsity": 5, "draws": 1, "pairs": 2}),
     *(

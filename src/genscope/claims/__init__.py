@@ -14,6 +14,7 @@ from genscope.claims.lintilhac2026_perturbation import C5
 from genscope.claims.lintilhac2026_probes import C8
 from genscope.claims.lintilhac2026_tilings import C9
 from genscope.claims.lintilhac2026_training import C3, C4
+from genscope.claims.mousavi2025_recurrent import B10
 from genscope.claims.mousavi2025_stationary import B9
 from genscope.claims.mousavi2025_table import B11
 from genscope.claims.mousavi2025_theory import B1, B2, B3, B4
@@ -23,7 +24,7 @@ __all__ = ["ALL", "Claim", "Decided", "Part", "Watcher", "chosen", "decide"]
 
 ALL: tuple[Claim, ...] = (
     *(A1, A2, A3, A4, A5, A6, A7, A8, A9),
-    *(B1, B2, B3, B4, B5, B6, B7, B8, B9, B11),
+    *(B1, B2, B3, B4, B5, B6, B7, B8, B9, B10, B11),
     *(C1, C2, C3, C4, C5, C6, C7, C8, C9, C10),
 )
 

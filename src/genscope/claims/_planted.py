@@ -23,6 +23,7 @@ PLANTED = {
     "B7": "one encoding for all positions",
     "B8": "the FFN at the larger q stops at its first test, whatever its error",
     "B9": "training without weight decay",
+    "B10": "every position asks for its own token, which no state has to keep",
     "B11": "the FFN stops at its first test, whatever its error",
     "C1": "attention half as sharp",
     "C2": "Theorem 14 as printed, without the rows of F that write positions",

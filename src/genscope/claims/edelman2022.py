@@ -162,7 +162,7 @@ A4 = Claim(
     studies={"quick": _QUICK_AND, "standard": _LONG_AND, "paper": _LONG_AND},
     decide=_a4,
     departures={
-        "quick": ("T = 50, 200, 800 with at most 128 trials each: too short to tell a logarithm from a power",),
+        "quick": ("T = 100, 300, 1,000 with at most 96 trials each: too short to tell a logarithm from a power",),
         "standard": ("T = 50 … 10,000",),
         "paper": ("T = 100 … 100,000",),
     },

@@ -18,7 +18,9 @@ from genscope.constructions.fourier_verification import verify_fourier as verify
 from genscope.constructions.head_norms import cover_arguments as cover_arguments
 from genscope.constructions.head_norms import head_norms as head_norms
 from genscope.constructions.interpolation import interpolate as interpolate
+from genscope.constructions.interpolation import interpolating_rnn as interpolating_rnn
 from genscope.constructions.interpolation import interpolation_bound as interpolation_bound
+from genscope.constructions.interpolation import squared_interpolation_norm as squared_interpolation_norm
 from genscope.constructions.parity_chain import ChainConstruction as ChainConstruction
 from genscope.constructions.parity_chain import parity_chain as parity_chain
 from genscope.constructions.parity_chain import verify_chain as verify_chain

@@ -131,26 +131,3 @@ def _errors(model: ChainTransformer, x: Bool[Array, "size T"]) -> tuple[Array, A
         return jnp.max(jnp.abs(outputs - truth.astype(outputs.dtype))), jnp.any(model.answer(bits) != (truth > 0.5))
 
     return jax.lax.map(one, x, batch_size=min(len(x), 256))
-
-
-def step_trace(model: ChainTransformer, step: int) -> float:
-    r"""Trace of the Hessian of one step over all inputs, $2\,\mathbb E\|\nabla_\theta f\|^2$, as it interpolates."""
-    length = model.context_length
-    if length > EXHAUSTIVE:
-        raise Refusal(
-            f"step_trace got a network of {length} bits: it goes through all inputs, up to {EXHAUSTIVE} bits. Take a "
-            "shorter one, or the closed form bounds.parity_chain.chain."
-        )
-    with float64():
-        return float(_gradient_squared(model, jnp.asarray(points(length).astype(bool)), jnp.asarray(step)))
-
-
-@eqx.filter_jit
-def _gradient_squared(model: ChainTransformer, x: Bool[Array, "size T"], step: Array) -> Array:
-    task = ParityChain(jnp.ones(x.shape[1], bool), x.shape[1])
-
-    def one(bits):
-        gradient = jax.grad(lambda model: model(prompts(bits, task.target(bits)), step))(model)
-        return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient))
-
-    return 2 * jnp.mean(jax.lax.map(one, x, batch_size=min(len(x), 64)))

@@ -34,6 +34,7 @@ from genscope.studies import (
     mousavi2025_heads,
     mousavi2025_lengths,
     mousavi2025_lower,
+    mousavi2025_recurrent_norms,
     mousavi2025_simple,
     mousavi2025_sparsity,
 )
@@ -58,6 +59,7 @@ ALL: tuple[Study, ...] = (
     mousavi2025_lower.FEEDFORWARD,
     mousavi2025_ffn_adamw.STUDY,
     mousavi2025_ffn_trained.STUDY,
+    mousavi2025_recurrent_norms.STUDY,
     mousavi2025_heads.STUDY,
     mousavi2025_1str.STUDY,
     mousavi2025_simple.STUDY,
