@@ -1,5 +1,6 @@
 """`genscope probe` on expressions, on the user's functions and on model files."""
 
+import json
 import sys
 
 import jax.numpy as jnp
@@ -163,3 +164,65 @@ def test_the_table_for_people(call):
         "x0, x1",
     ):
         assert part in told
+
+
+TEXTS = """
+def score(prompts):
+    return [2.0 * ("bad" in text) * ("dull" in text) for text in prompts]
+
+def logits(prompts):
+    return np.stack([np.zeros(len(prompts)), [float("bad" in text) for text in prompts]], axis=1)
+
+def text(x):
+    return ["bad" if row[1] else "good" for row in x]
+
+def one(x):
+    return ["bad"]
+"""
+
+
+def test_prompts(directory, module, call, call_json):
+    module(TEXTS)
+    prompts = {"zero": ["A ", "good", " and ", "lively", " film"], "one": ["A ", "bad", " and ", "dull", " film"]}
+    (directory / "film.json").write_text(json.dumps(prompts))
+    np.savez("sample.npz", x=np.array([[0, 0], [1, 1], [1, 0]]))
+    asked = ("probe", "their_code:score", "--bits", 2, "--template", "film.json", "--sample", "sample.npz")
+    facts = call_json(*asked)
+    assert components(facts) == pytest.approx({(): 0.5, (0,): -0.5, (1,): -0.5, (0, 1): 0.5})
+    assert facts["law"] == "uniform over the 2^2 prompts of film.json, whichever of them people would write"
+    assert facts["sample"] == {"file": "sample.npz", "inputs": 3, "left_out": 0.0, "largest_error": 0.0}
+    said = " ".join(call(*asked).stdout.split())
+    assert "At the 3 inputs of sample.npz, which have a law of their own, the components leave out 0" in said
+    facts = call_json("probe", "their_code:logits", "--bits", 3, "--template", "their_code:text", "--answer", "1,0")
+    assert components(facts) == pytest.approx({(): 0.5, (1,): -0.5})
+
+
+def test_a_sample_shows_what_a_tolerance_leaves_out(module, directory, call_json):
+    """The AND of four bits has a sixteenth of its inputs at 1, and all of a sample that knows no others."""
+    module("def f(x):\n    return 1.0 * x[:, 0] + 0.3 * x[:, :4].all(axis=1)")
+    np.savez("sample.npz", x=np.array([[1, 1, 1, 1], [0, 1, 1, 1]]))
+    facts = call_json("probe", "their_code:f", "--bits", 4, "--tolerance", 0.05, "--sample", "sample.npz")
+    assert facts["left_out"] < 0.05
+    assert facts["sample"]["largest_error"] > 0.2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("their_code:score", "--bits", 3, "--template", "film.json"), "differ in 1 places"),
+        (("their_code:score", "--bits", 1, "--template", "broken.json"), "holds no template"),
+        (("their_code:score", "--bits", 1, "--template", "missing.json"), "missing.json"),
+        (("their_code:score", "--bits", 2, "--template", "their_code:one"), "returned 1 prompts for"),
+        (("their_code:logits", "--bits", 1, "--template", "film.json", "--answer", "1,9"), "logits 1 and 9"),
+        (("their_code:logits", "--bits", 1, "--template", "film.json", "--answer", "yes"), "--answer 1,0"),
+        (("their_code:score", "--bits", 1, "--template", "film.json", "--inputs", "signs"), "Leave --inputs out"),
+        (("x0 & x1", "--bits", 2, "--answer", "1,0"), "choose among its outputs"),
+        (("x0 & x1", "--bits", 2, "--sample", "sample.npz"), "at least two rows of T bits"),
+    ],
+)
+def test_prompts_that_are_refused(directory, module, refused, arguments, said):
+    module(TEXTS)
+    (directory / "film.json").write_text(json.dumps({"zero": ["good"], "one": ["bad"]}))
+    (directory / "broken.json").write_text("{")
+    np.savez("sample.npz", x=np.full((3, 2), 2))
+    assert said in " ".join(refused("probe", *arguments).split())

@@ -7,9 +7,8 @@ Guarantee: that of `genscope.probe`, which the command prints in words.
 import inspect
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,22 +19,12 @@ from genscope.refusal import Refusal
 _EVERY_SECONDS = 10.0
 _SHOWN = 30  # components in the table for people
 _BATCHES = (64, 1024, 16384)  # inputs of a model at once: one program is compiled for each
+_PROMPTS = (32, 256)  # the same of prompts, which are longer
 _FILES = (".safetensors", ".pt", ".pth", ".bin", ".pkl", ".npz", ".ckpt")
 
 
-class Inputs(StrEnum):
-    """What the user's function gets."""
-
-    integers = "integers"
-    booleans = "booleans"
-    signs = "signs"
-
-
-class Values(StrEnum):
-    """What an expression is worth."""
-
-    bits = "bits"
-    signs = "signs"
+Inputs = Literal["integers", "booleans", "signs"]
+Values = Literal["bits", "signs"]
 
 
 def probe(
@@ -61,24 +50,57 @@ def probe(
     ] = 0.0,
     inputs: Annotated[
         Inputs, typer.Option("--inputs", help="What your function gets for the bits 0 and 1; signs are 1 and -1.")
-    ] = Inputs.integers,
+    ] = "integers",
     values: Annotated[
         Values, typer.Option("--values", help="An expression is worth 0 or 1, or the signs 1 and -1 of these.")
-    ] = Values.bits,
+    ] = "bits",
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--template",
+            metavar="FILE",
+            help="Prompts in place of bits: JSON with two prompts, lists zero and one of token ids or pieces of text, "
+            "which differ in T places; or file.py:name of a function of a batch of bits.",
+        ),
+    ] = None,
+    answer: Annotated[
+        str | None,
+        typer.Option("--answer", metavar="A,B", help="Logit A minus logit B, at the last token if there are several."),
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            "--sample",
+            metavar="FILE",
+            help="Bits x from a law of your own (.npz or .safetensors): how much the components leave out there.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the queries.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Find out which function of T bits a black box computes, with a stated confidence.
 
-    Your function takes a batch [n, T] or one input [T] and returns a number for each.
+    Your function takes a batch [n, T] or one input [T] and returns a number for each. With a template, it takes a
+    batch of prompts.
 
     Example: genscope probe my_code:classify --bits 40
     """
     if not 0 <= seed < SEEDS:
         raise Refusal(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
     own = is_reference(target)
-    function = _own(target, bits) if own else _read(target, bits)
-    if values is Values.signs and (own or Path(target).is_file()):
+    if not own and not Path(target).is_file() and (template or answer):
+        raise Refusal(
+            f"probe got --template or --answer for {target}: they make prompts for a model or a function of yours, and "
+            "choose among its outputs. Name one as module:name or file.py:name."
+        )
+    if template and inputs != "integers":
+        raise Refusal(
+            f"probe got --inputs {inputs} with --template: a template makes prompts of the integers 0 and 1. "
+            "Leave --inputs out."
+        )
+    prompts = _Prompts(template, _pair(answer), bits)
+    function = _own(target, prompts) if own else _read(target, prompts)
+    if values == "signs" and (own or Path(target).is_file()):
         raise Refusal(
             f"probe got --values signs for {target}: it changes what an expression is worth. Let a function return "
             "signs itself."
@@ -88,19 +110,82 @@ def probe(
 
     with users_code(target):
         found = probes.probe(
-            _told(function) if own else function,
+            _with_progress(function) if own else function,
             bits,
             confidence=confidence,
             queries=queries,
             tolerance=tolerance,
-            inputs=inputs.value,
+            inputs=inputs,
             seed=seed,
         )
-    facts = _facts(found, signed=values is Values.signs)
+        seen = None if sample is None else _at_sample(sample, function, found, bits, inputs)
+    facts = _facts(found, signed=values == "signs") | {"law": prompts.law, "sample": seen}
     print_json(facts) if as_json else _print_findings(target, bits, facts)
 
 
-def _read(target: str, bits: int) -> Callable[..., Any]:
+class _Prompts:
+    """What becomes of bits before a model or a function sees them, and of what it answers."""
+
+    def __init__(self, template: str | None, answer: tuple[int, int] | None, bits: int):
+        self.bits, self.given, self._answer, self._make = bits, template, answer, None
+        if template is None:
+            return
+        from genscope.probe.prompts import Template
+
+        self._make = imported(template) if is_reference(template) else Template.read(Path(template))
+
+    @property
+    def plain(self) -> bool:
+        """Whether bits and answers stay as they are."""
+        return self._make is None and self._answer is None
+
+    @property
+    def law(self) -> str:
+        """Under which the components are those of the function."""
+        if self.given is None:
+            return f"uniform over the 2^{self.bits} inputs"
+        return f"uniform over the 2^{self.bits} prompts of {self.given}, whichever of them people would write"
+
+    def made(self, x: Any) -> Any:
+        """Prompts of a batch of bits: an array, several by name, or texts."""
+        if self._make is None:
+            return x
+        found: Any = self._make(x)
+        if isinstance(found, dict):
+            import numpy as np
+
+            found = {name: np.asarray(part) for name, part in found.items()}
+        sizes = {len(part) for part in (found.values() if isinstance(found, dict) else [found])}
+        if sizes != {len(x)}:
+            raise Refusal(
+                f"{self.given} returned {', '.join(map(str, sorted(sizes)))} prompts for {len(x)} rows of bits: it "
+                "takes a batch [n, T] and returns n prompts, an array, several by name, or a list of texts. Correct it."
+            )
+        return found
+
+    def answered(self, outputs: Any) -> Any:
+        """One number for each prompt, if two logits are chosen; else what the model gives."""
+        if self._answer is None:
+            return outputs
+        from genscope.probe.prompts import logit_difference
+
+        return logit_difference(outputs, *self._answer)
+
+
+def _pair(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        first, second = map(int, text.split(","))
+    except ValueError:
+        raise Refusal(
+            f"probe got --answer {text}: it is two logits by their numbers, the first minus the second. Write for "
+            "example --answer 1,0."
+        ) from None
+    return first, second
+
+
+def _read(target: str, prompts: _Prompts) -> Callable[..., Any]:
     """The function of an expression or of a model file."""
     if Path(target).is_file() or target.endswith(_FILES):
         from genscope.cli._jax import prepare_jax
@@ -108,22 +193,38 @@ def _read(target: str, bits: int) -> Callable[..., Any]:
         prepare_jax()
         from genscope.models.file import load
 
-        return _told(_outputs(load(target), bits, target))
+        return _with_progress(_outputs(load(target), prompts, target))
     from genscope.fourier import parse
 
-    return parse(target, max(bits, 1))
+    return parse(target, max(prompts.bits, 1))
 
 
-def _own(target: str, bits: int) -> Callable[..., Any]:
+def _own(target: str, prompts: _Prompts) -> Callable[..., Any]:
     """The user's function of bits; or the outputs of the user's model, if a model, its class or its maker is named."""
     found = imported(target)
     if not isinstance(found, type) and _asks_for_inputs(found):
-        return found
+        if prompts.plain:
+            return found
+        with users_code(target):
+            return _of_prompts(found, prompts)
     from genscope.cli._jax import prepare_jax
     from genscope.cli._model_data import made
 
     prepare_jax()
-    return _outputs(made(found, target), bits, target)
+    return _outputs(made(found, target), prompts, target)
+
+
+def _of_prompts(function: Callable[..., Any], prompts: _Prompts) -> Callable[..., Any]:
+    """The user's function of a batch of prompts as one of a batch of bits."""
+    import numpy as np
+
+    def ask(x: np.ndarray) -> np.ndarray:
+        found = prompts.made(x)
+        outputs = function(**found) if isinstance(found, dict) else function(found)
+        return np.asarray(prompts.answered(np.asarray(outputs)))
+
+    ask(np.zeros((2, prompts.bits), np.int64))  # a mistake shows here, before inputs are tried one by one
+    return ask
 
 
 def _asks_for_inputs(found: Any) -> bool:
@@ -146,7 +247,7 @@ def _has_weights(found: Any) -> bool:
     return is_model(found)
 
 
-def _outputs(model: Any, bits: int, path: str) -> Callable[..., Any]:
+def _outputs(model: Any, prompts: _Prompts, path: str) -> Callable[..., Any]:
     """A model as a function of batches, compiled for a few sizes."""
     import equinox as eqx
     import jax
@@ -157,35 +258,88 @@ def _outputs(model: Any, bits: int, path: str) -> Callable[..., Any]:
     from genscope.models.bit_transformer import BitTransformer
     from genscope.precision import float64
 
-    whole = isinstance(model, BitTransformer | TorchModel)
-    with float64():  # arrays keep the precision of the file
-        try:
-            shape = eqx.filter_eval_shape(model, jax.ShapeDtypeStruct((bits,), bool)).shape
-        except Exception as error:
-            raise Refusal(
-                f"{path} holds a {type(model).__name__}, which does not take {bits} bits: probe asks models "
-                "whose input is T bits. Correct --bits, or write a function that makes its inputs of bits."
-            ) from error
-        if shape != ():
-            raise Refusal(
-                f"{path} holds a {type(model).__name__} with outputs of shape {shape}: probe asks for one number. "
-                "Write a function that chooses one of the outputs."
-            )
+    name = model.program.name if isinstance(model, TorchModel) else type(model).__name__
+    whole = isinstance(model, BitTransformer | TorchModel) or prompts.given is not None
 
-    @eqx.filter_jit
-    def run(model: Any, x: jax.Array) -> jax.Array:
+    def given(x: np.ndarray) -> Any:
+        if prompts.given is None:  # PyTorch reads bits as numbers, as in `learn`
+            return x.astype(model.program.number) if isinstance(model, TorchModel) else x == 1
+        made = prompts.made(x)
+        if isinstance(made, list):
+            raise Refusal(
+                f"{prompts.given} makes texts, and {path} is a model: it takes token ids. Give lists of ids, or name a "
+                "function of texts that asks the model."
+            )
+        return made
+
+    def values(model: Any, x: Any) -> jax.Array:
         return outputs(model, x) if whole else jax.vmap(model)(x)
 
+    with users_code(prompts.given or path):
+        first = given(np.zeros((2, prompts.bits), np.int64))
+    with float64():  # arrays keep the precision of the file
+        if isinstance(model, TorchModel):
+            model.check(first)
+        try:
+            found = eqx.filter_eval_shape(values, model, jax.tree.map(jnp.asarray, first))
+        except Exception as error:
+            raise Refusal(
+                f"{path} holds a {name}, which does not take {prompts.bits} bits: probe asks models "
+                "whose input is T bits. Correct --bits, or write a function that makes its inputs of bits, or a "
+                "--template."
+            ) from error
+        shape = jax.eval_shape(prompts.answered, found).shape
+        if shape != (2,):
+            raise Refusal(
+                f"{path} holds a {name} with outputs of shape {shape[1:]}: probe asks for one number. Choose the "
+                "difference of two logits, as in --answer 1,0, or write a function that chooses one of the outputs."
+            )
+
+    run = eqx.filter_jit(lambda model, x: prompts.answered(values(model, x)))
+    sizes = _BATCHES if prompts.given is None else _PROMPTS
+
     def ask(x: np.ndarray) -> np.ndarray:
-        size = next(size for size in _BATCHES if size >= len(x))
-        padded = np.concatenate([x, np.zeros((size - len(x), bits), x.dtype)]) == 1
-        with float64():
-            return np.asarray(run(model, jnp.asarray(padded)))[: len(x)]
+        found = []
+        for start in range(0, len(x), sizes[-1]):
+            part = x[start : start + sizes[-1]]
+            size = next(size for size in sizes if size >= len(part))
+            padded = np.concatenate([part, np.zeros((size - len(part), prompts.bits), x.dtype)])
+            with float64():
+                found.append(np.asarray(run(model, jax.tree.map(jnp.asarray, given(padded))))[: len(part)])
+        return np.concatenate(found)
 
     return ask
 
 
-def _told(function: Callable[..., Any]) -> Callable[..., Any]:
+def _at_sample(path: Path, function: Callable[..., Any], found: Any, bits: int, inputs: Inputs) -> dict[str, Any]:
+    """How far the components are from the function at the user's own inputs."""
+    import numpy as np
+
+    from genscope.cli._arrays import read_arrays
+    from genscope.fourier import Expression
+    from genscope.probe import Oracle
+
+    x = read_arrays(path).get("x")
+    if x is None or x.shape[1:] != (bits,) or len(x) < 2 or not np.isin(x, (0, 1)).all():
+        what = "no array x" if x is None else f"x of shape {x.shape}"
+        raise Refusal(
+            f"{path} holds {what} for --bits {bits}: a sample is an array x of at least two rows of T bits, 0 or 1. "
+            "Write it by numpy.savez('sample.npz', x=x)."
+        )
+    rows = np.asarray(x) == 1
+    kind = "booleans" if isinstance(function, Expression) else inputs
+    values = Oracle(function, bits, limit=len(rows) + 8, inputs=kind)(rows)
+    errors = values - found.function(rows)
+    square, variance = float(np.mean(errors**2)), float(np.var(values))
+    return {
+        "file": str(path),
+        "inputs": len(rows),
+        "left_out": square / variance if variance else None,
+        "largest_error": float(np.abs(errors).max()),
+    }
+
+
+def _with_progress(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with a line now and then on standard error for those who wait long."""
     import numpy as np
 
@@ -231,7 +385,7 @@ def _facts(found: Any, *, signed: bool) -> dict[str, Any]:
 
 
 def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     def known(name: str) -> str:
         return f"at least {facts[f'{name}_at_least']}" if facts[name] is None else str(facts[name])
@@ -241,7 +395,17 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
     typer.echo(f"{target} on {bits} bits")
     typer.echo(f"degree {known('degree')}, sparsity {known('sparsity')} (the constant is not counted)")
     typer.echo(f"relevant bits: {relevant}{more}")
-    typer.echo(facts["guarantee"])
+    echo(facts["guarantee"])
+    echo(f"Law of the inputs: {facts['law']}.")
+    if (seen := facts["sample"]) is not None:
+        share = seen["left_out"]
+        missed = (
+            "the function is constant" if share is None else f"the components leave out {share:.3g} of the variance"
+        )
+        echo(
+            f"At the {seen['inputs']} inputs of {seen['file']}, which have a law of their own, {missed}; the largest "
+            f"error is {seen['largest_error']:.3g}."
+        )
     typer.echo(f"{facts['queries']} queries, {facts['seconds']:.2g} s\n")
     shown = facts["components"][:_SHOWN]
     of = f", the largest {_SHOWN} of {len(facts['components'])}" if len(facts["components"]) > _SHOWN else ""

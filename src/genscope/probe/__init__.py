@@ -13,6 +13,8 @@ from genscope.probe.influence import influences as influences
 from genscope.probe.oracle import Oracle as Oracle
 from genscope.probe.outcome import Finding as Finding
 from genscope.probe.outcome import Outcome as Outcome
+from genscope.probe.prompts import Template as Template
+from genscope.probe.prompts import logit_difference as logit_difference
 from genscope.probe.recovery import Recovery as Recovery
 from genscope.probe.recovery import recover as recover
 from genscope.probe.report import Findings as Findings

@@ -136,7 +136,7 @@ class Oracle:
         if single == ():
             return False
         raise Refusal(
-            f"the function returned something else than numbers: given a batch of shape {rows.shape}, {said}; {also}. "
+            f"the function returned something other than numbers: given a batch of shape {rows.shape}, {said}; {also}. "
             f"It returns one number for an input of shape ({self.dim},), or {len(rows)} for a batch of {len(rows)}. "
             "Drop further axes; of several outputs choose one, such as the difference of two logits."
         )

@@ -98,7 +98,7 @@ def probe(
     found = _known(target, bits, limit, tolerance) if isinstance(target, Expression) else None
     if found is None:
         given: Inputs = "booleans" if isinstance(target, Expression) else inputs
-        found = _asked(Oracle(target, bits, limit=limit, inputs=given), rng, confidence, tolerance)
+        found = _queried(Oracle(target, bits, limit=limit, inputs=given), rng, confidence, tolerance)
     return replace(found, seconds=time.perf_counter() - start)
 
 
@@ -116,7 +116,7 @@ def _known(target: Expression, bits: int, limit: int, tolerance: float) -> Findi
     return _decided(exactly(tabled, len(variables)), 1.0, queries=2 ** len(variables))
 
 
-def _asked(oracle: Oracle, rng: np.random.Generator, confidence: float, tolerance: float) -> Findings:
+def _queried(oracle: Oracle, rng: np.random.Generator, confidence: float, tolerance: float) -> Findings:
     """Ask some inputs twice, look for a witness, and say what is certain if there is none."""
     constant, hint = False, ""
     if not reads_at_once(oracle):
