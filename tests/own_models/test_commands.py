@@ -1,6 +1,7 @@
 """The commands with modules of PyTorch, as a user types them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +41,16 @@ class Bits(nn.Module):
         self.weight = nn.Parameter(torch.tensor([1.0, 0.0, 0.0, 2.0]))
     def forward(self, x):
         return x.float() @ self.weight
+
+class Adder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding.from_pretrained(torch.arange(9.0)[:, None], freeze=False)
+        self.out = nn.Linear(1, 2, bias=False)
+        with torch.no_grad():
+            self.out.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+    def forward(self, input_ids):
+        return self.out(self.words(input_ids).cumsum(dim=1))
 
 net = Net()
 def initial(): return Net(3.5)
@@ -87,6 +98,17 @@ def test_named_inputs_stay_integers():
     facts = call("sharpness", "m.py:Words", "--data", "t.npz", "--loss", "cross-entropy", "--method", "exact", "--json")
     assert (facts["parameters"], facts["examples"]) == (9 * 4 + 15, 20)
     assert np.isfinite(facts["trace"]["mean"])
+
+
+def test_probe_of_prompts():
+    """A language model that adds up what it read; the last place is asked."""
+    (Path.cwd() / "p.json").write_text(json.dumps({"zero": [8, 1, 2, 8], "one": [8, 3, 4, 8]}))
+    facts = call("probe", "m.py:Adder", "--bits", "2", "--template", "p.json", "--answer", "0,1", "--json")
+    # Ids are added up: 2 * 19 without ones, 2 more per bit; a coefficient is minus half of a bit's effect.
+    found = {tuple(each["support"]): each["coefficient"] for each in facts["components"]}
+    assert found == pytest.approx({(): 2 * 21, (0,): -2, (1,): -2})
+    said = call("probe", "m.py:Adder", "--bits", "2", "--template", "p.json", status=2)
+    assert "as in --answer 1,0" in " ".join(said.split())
 
 
 def test_probe():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(3600)  # training takes a minute of a core that may be shared
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "certify_digits.py"
 
 
@@ -30,5 +32,7 @@ def test_certificates_of_a_perceptron_in_repeated_splits(digits):
 
 @pytest.mark.slow
 def test_the_certificate_of_a_vision_transformer(digits):
-    found = digits.one_split(0, digits.VisionTransformer, 0.01)
+    """0.149 on this split, the only one that was looked at."""
+    found = digits.one_split(7, digits.VisionTransformer, digits.TRANSFORMER)
     assert found.on_test < found.certificate < 0.25
+    assert found.on_sample < found.certificate

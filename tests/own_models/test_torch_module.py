@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 import genscope as gs
-from genscope.measure import gradient_trace, hessian_trace, mean_loss
+from genscope.measure import certify, gradient_trace, hessian_trace, mean_loss
 from genscope.measure._curvature import Curvature
 from genscope.models import outputs
 from genscope.precision import float64
 from genscope.refusal import Refusal
 from genscope.tasks import Batch
-from genscope.train import IGNORED, Draws, adam, cross_entropy, fit
+from genscope.train import IGNORED, Draws, GaussianPosterior, adam, cross_entropy, error, fit
 
 torch = pytest.importorskip("torch", reason="needs genscope[torch]: run make test-torch")
 nn = torch.nn
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # PyTorch's own calls
 
 
 def perceptron():
@@ -198,6 +199,62 @@ def test_a_module_that_refuses_its_inputs():
         gs.from_torch(Liar()).check(np.ones((2, 4)))
 
 
+class Branching(nn.Module):
+    """PyTorch runs it; the value that it branches on is not known when it is traced."""
+
+    def __init__(self, test):
+        super().__init__()
+        self.linear, self.test = nn.Linear(4, 3), test
+
+    def forward(self, x):
+        return self.linear(x) if self.test(x) else self.linear(-x)
+
+
+@pytest.mark.parametrize("test", [lambda x: x.sum() > 0, lambda x: x.detach().numpy().sum() > 0])
+def test_a_module_that_looks_at_values(test):
+    with pytest.raises(Refusal, match=r"runs in PyTorch but not in JAX .* without a branch on a value or NumPy"):
+        gs.from_torch(Branching(test)).check(np.zeros((2, 4)))
+
+
+def test_outputs_that_are_not_finite():
+    module = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+    module[1].running_mean[1] = torch.nan
+    with pytest.raises(Refusal, match=r"returns nan in PyTorch.*buffers that are not finite"):
+        gs.from_torch(module).check(np.zeros((2, 4)))
+
+
+def test_a_compiled_module_is_the_one_that_was_given():
+    torch.manual_seed(0)
+    module, x = perceptron(), torch.randn(5, 4)
+    model = gs.from_torch(torch.compile(module))
+    model.check(x.numpy())
+    assert set(model.weights) == {name for name, _ in module.named_parameters()}
+
+
+def test_statistics_of_the_sample_have_no_certificate():
+    """Running statistics are no weights, whose distance from the prior is paid for: they must be the prior's."""
+
+    def normalised():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
+
+    x = torch.randn(64, 4)
+    batch = Batch(jnp.asarray(x.numpy()), jnp.asarray(x.numpy()[:, :3].argmax(axis=1)))
+    start, moved = normalised(), normalised()
+    moved(x)
+    prior, model = gs.from_torch(start), gs.from_torch(moved)
+
+    def certified(model):
+        posterior = GaussianPosterior.around(model, 0.1)
+        return certify(posterior, batch, error, prior=prior, key=jr.key(0), draws=20, predict=outputs)
+
+    with pytest.raises(Refusal, match="running statistics of batch normalisation"):
+        certified(model)
+    moved[1].running_mean.copy_(start[1].running_mean)
+    moved[1].running_var.copy_(start[1].running_var)  # its counter of batches, which has no effect, still differs
+    assert "were fixed without the sample" in certified(gs.from_torch(moved)).assumptions[-1]
+
+
 class Liar(nn.Module):
     """Different on JAX, like an operation that the bridge gets wrong."""
 
@@ -226,6 +283,10 @@ def broken(change):
             "0.weight holds numbers that",
         ),
         (lambda: perceptron().requires_grad_(False), r"Call requires_grad_\(True\)"),
+        (lambda: nn.LazyLinear(3), "Call it once with a batch"),
+        (lambda: nn.Linear(4, 3, dtype=torch.complex64), "of real numbers"),
+        (lambda: torch.jit.script(perceptron()), "before torch.jit"),
+        (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(4, 3)), "remove_parametrizations"),
         (lambda: perceptron, "Give the module itself"),
     ],
 )
@@ -242,7 +303,7 @@ def test_outputs_that_are_not_there(output, advice):
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(Refusal, match=r"pip install 'genscope\[torch\]'"):
+    with pytest.raises(Refusal, match=r"pip install '\.\[torch\]'"):
         gs.from_torch(perceptron())
 
 

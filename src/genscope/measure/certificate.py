@@ -116,7 +116,7 @@ def certify(
         trivial=trivial,
         vacuous=bool(bound.vacuous),
         priors=deviations,
-        assumptions=_assumptions(prior, loss, clip, prior_deviation),
+        assumptions=_assumptions(posterior.mean, prior, loss, clip, prior_deviation),
         classes=loss.classes(shape, batch.y.shape),
     )
 
@@ -262,15 +262,29 @@ def _drawn_risks(
     return jax.lax.map(risk, jnp.arange(draws))
 
 
-def _assumptions(prior: PyTree | None, loss: Loss, clip: float, prior_deviation: float | None) -> tuple[str, ...]:
+def _fixed(model: PyTree) -> list[np.ndarray]:
+    """Arrays that are no weights: buffers, and what is not trained."""
+    return [
+        np.asarray(leaf) for leaf in jax.tree.leaves(model) if eqx.is_array(leaf) and not eqx.is_inexact_array(leaf)
+    ]
+
+
+def _assumptions(
+    model: PyTree, prior: PyTree | None, loss: Loss, clip: float, prior_deviation: float | None
+) -> tuple[str, ...]:
     centre = "zero" if prior is None else "those of the given model, which were fixed without the sample"
     return (
         "the examples are independent draws from one law, and the risk is under that law",
         f"the prior's means are {centre}; its deviations "
         + ("come from a grid that was fixed in advance" if prior_deviation is None else "were settled likewise"),
-        "weights are drawn anew for every prediction: nothing is said of the network with the mean weights",
+        "weights are drawn anew for every prediction: the network with the mean weights is not covered",
         f"the loss is {loss.name}, and a loss above {clip:g} counts as {clip:g}; both were settled without the sample",
         "the draws were made after the posterior was fixed, by a seed that was not chosen for its result",
+        *(
+            ["arrays that are no weights (buffers, frozen parts) were fixed without the sample"]
+            if _fixed(model)
+            else []
+        ),
     )
 
 
@@ -299,6 +313,13 @@ def check(
         raise Refusal(
             f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior is a model of "
             "the same shapes, such as the initialisation, and a model has weights. Give such a prior, or none."
+        )
+    fixed = [] if prior is None else list(zip(_fixed(posterior.mean), _fixed(prior), strict=False))
+    if any(not np.array_equal(ours, before) for ours, before in fixed):
+        raise Refusal(
+            "certify got a model and a prior that differ in an array that is no weight, such as the running statistics "
+            "of batch normalisation: of these there is no divergence, so they must not depend on the sample. Freeze "
+            "them before the model sees these data (in PyTorch, eval() on those layers), and give the prior the same."
         )
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((parameters(posterior), parameters(prior)))]
     deviations = [np.asarray(leaf) for leaf in jax.tree.leaves(posterior.deviation)]

@@ -53,14 +53,19 @@ class TorchModel:
         """Refuse a module that PyTorch itself cannot run on this batch, or that is not the same in JAX."""
         inputs, named = ((), x) if isinstance(x, Mapping) else ((x,), {})
         first, second = (self.program.eager(self.weights, inputs, named) for _ in range(2))
-        if not np.array_equal(first, second, equal_nan=True):
+        if not np.isfinite(first).all():
+            raise Refusal(
+                f"{self.program.name} returns {first[~np.isfinite(first)][0]} in PyTorch for the first inputs: an "
+                "output is a finite number. Look for buffers that are not finite, or for inputs that it is not made "
+                "for."
+            )
+        if not np.array_equal(first, second):
             raise Refusal(
                 f"{self.program.name} returned {_at(first, second)} and then {_at(second, first)} for the same input, "
                 "in evaluation mode: curvature and certificates are of a function. Take what is random out of forward, "
                 "or make it an input."
             )
-        with float64() if self.program.number is np.float64 else contextlib.nullcontext():
-            found = np.asarray(self.outputs(*inputs, **named))
+        found = self._compiled_outputs(inputs, named)
         scale = max(float(np.abs(first).max(initial=0)), 1e-6)
         if found.shape != first.shape or not np.abs(found - first).max(initial=0) <= _AGREE * scale:
             raise Refusal(
@@ -68,6 +73,20 @@ class TorchModel:
                 "same input: torchax does not know some part of it. Write that part with other operations, and report "
                 "it."
             )
+
+    def _compiled_outputs(self, inputs: Any, named: Any) -> np.ndarray:
+        """As curvature and training see it: traced once, for all values of weights and inputs."""
+        run = jax.jit(lambda weights, given: self.program(weights, self.fixed, *given))
+        try:
+            with float64() if self.program.number is np.float64 else contextlib.nullcontext():
+                return np.asarray(run(self.weights, (inputs, named)))
+        except Exception as error:  # torchax and JAX have many ways to say it
+            reason = next(iter(str(error).splitlines()), "")
+            raise Refusal(
+                f"{self.program.name} runs in PyTorch but not in JAX ({type(error).__name__}: {reason}): its forward "
+                "must be tensor operations of PyTorch throughout, without a branch on a value or NumPy. Write it so, "
+                "and report an operation of PyTorch that is missing."
+            ) from error
 
     def tree_flatten_with_keys(self) -> Any:
         """Weights first, each under its name."""
@@ -101,8 +120,12 @@ def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
             f"from_torch got a {type(module).__name__}: it takes a torch.nn.Module. Give the module itself, made and "
             "with its weights loaded."
         )
+    module = getattr(module, "_orig_mod", module)  # what torch.compile was given
     _check(module, torch)
     picked = _picked(copy.deepcopy(module), output, torch).eval()
+    for each in picked.modules():
+        if getattr(each, "num_batches_tracked", None) is not None:
+            each.num_batches_tracked.zero_()  # without effect in evaluation mode: models that differ in it are the same
     double = any(each.dtype == torch.float64 for each in picked.parameters())
     with float64() if double else contextlib.nullcontext():
         states, function = torchax.extract_jax(picked)
@@ -119,6 +142,13 @@ def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
 def _check(module: Any, torch: Any) -> None:
     """Refuse what has no derivatives here."""
     name, weights = type(module).__name__, dict(module.named_parameters())
+    for each in module.modules():
+        if isinstance(each, torch.jit.ScriptModule) or torch.nn.utils.parametrize.is_parametrized(each):
+            raise Refusal(
+                f"from_torch got a {name} with a part that is scripted or has parametrized weights, a "
+                f"{type(each).__name__}: a forward of plain tensor operations on its own weights is run in JAX. Give "
+                "the module as it was before torch.jit, or call torch.nn.utils.parametrize.remove_parametrizations."
+            )
     if not any(each.requires_grad for each in weights.values()):
         raise Refusal(
             f"from_torch got a {name} with {len(weights)} parameters, none of which requires a gradient: these are the "
@@ -130,10 +160,16 @@ def _check(module: Any, torch: Any) -> None:
                 f"from_torch got a {name} whose {path} is on the device {each.device}: weights are read from memory. "
                 "Move the module with module.to('cpu')."
             )
-        if each.is_floating_point() and each.dtype not in (torch.float32, torch.float64):
+        if isinstance(each, torch.nn.parameter.UninitializedTensorMixin):
             raise Refusal(
-                f"from_torch got a {name} whose {path} is of type {each.dtype}: second derivatives need single "
-                "precision at least. Convert the module with module.float()."
+                f"from_torch got a {name} whose {path} has no shape yet: a lazy module makes its weights at its first "
+                "batch. Call it once with a batch."
+            )
+        real = each.is_floating_point() or each.is_complex()
+        if real and each.dtype not in (torch.float32, torch.float64):
+            raise Refusal(
+                f"from_torch got a {name} whose {path} is of type {each.dtype}: derivatives are taken of real numbers "
+                "in single precision at least. Convert the module with module.float(), or split complex weights."
             )
         if each.is_floating_point() and path in weights and not bool(torch.isfinite(each).all()):
             raise Refusal(
