@@ -81,7 +81,7 @@ def entry(**changes):
         (struct.pack("<Q", HEADER_LIMIT + 1) + b"{", "Fetch the file again"),
         (pack(b'{"a": '), "Fetch the file again"),
         (pack(b'{"a": \xff}'), "in UTF-8"),
-        (pack(b'{"a": NaN}'), "NaN is no number"),
+        (pack(b'{"a": NaN}'), "NaN is not a number"),
         (pack(b'{"a": 1' + b"0" * 5000 + b"}"), "Fetch the file again"),
         (pack(b'{"a":' * 100_000), "Fetch the file again"),
         (pack(b'{"a": {}, "a": {}}'), "a name appears twice"),
@@ -174,7 +174,7 @@ def test_a_directory_is_read_by_the_whole_file_the_index_or_all_files(tmp_path):
             "2 of the 3 shards of 'm': .*Fetch",
         ),
         ({"m-00001-of-00001.safetensors": "a", "m-00002-of-00002.safetensors": "b"}, "1 of the 2 shards of 'm'"),
-        ({"1.safetensors": "a", "2.safetensors": "a"}, "'a' in two files: .* Give one of them"),
+        ({"1.safetensors": "a", "2.safetensors": "a"}, "'a' in two files: .* Give one file"),
     ],
 )
 def test_a_directory_that_holds_no_whole_model_is_refused(tmp_path, files, advice):
@@ -189,10 +189,10 @@ def test_a_directory_that_holds_no_whole_model_is_refused(tmp_path, files, advic
     [
         ({}, "model.safetensors.index.json"),
         (["1.safetensors"], "model.safetensors.index.json"),
-        ({"a": "../1.safetensors"}, "Mend the index"),
-        ({"a": "/etc/passwd"}, "Mend the index"),
-        ({"a": "config.json"}, "Mend the index"),
-        ({"a": 1}, "Mend the index"),
+        ({"a": "../1.safetensors"}, "Correct the index"),
+        ({"a": "/etc/passwd"}, "Correct the index"),
+        ({"a": "config.json"}, "Correct the index"),
+        ({"a": 1}, "Correct the index"),
         ({"z": "1.safetensors"}, "Fetch index and shards again"),
         ({"a": "3.safetensors"}, "Give the path of such a file"),
     ],

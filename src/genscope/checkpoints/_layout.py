@@ -147,6 +147,7 @@ RESIDUALS = "residual connections, and with them the composition of layers: each
 OUTPUT = "the output projection: the outputs of the heads are added up as they are"
 NORMS = "layer norm, except that it bounds the tokens that enter"
 MLP = "the feedforward network after each attention layer"
+LEFT_OUT = (NORMS, RESIDUALS, OUTPUT, MLP)
 ROTARY = "rotary positions: the query-key map shown is that of a token with itself; its norms change with the distance"
 GROUPED = "shared keys and values of grouped heads: every query head counts as if it had its own"
 CAPPED = "soft-capping of scores, if the config asks for it: its slope is at most 1, so that the bounds hold with it"

@@ -7,18 +7,7 @@ Guarantee: exact.
 
 from collections.abc import Iterator
 
-from genscope.checkpoints._layout import (
-    MLP,
-    NORMS,
-    OUTPUT,
-    RESIDUALS,
-    Config,
-    HeadWeights,
-    Kind,
-    Layout,
-    Stack,
-    cut_rows,
-)
+from genscope.checkpoints._layout import LEFT_OUT, Config, HeadWeights, Kind, Layout, Stack, cut_rows
 
 _SELF = "encoder.layer.{}.attention.self."
 
@@ -55,6 +44,6 @@ LAYOUT = Layout(
         "position": "embeddings.position_embeddings.weight",
         "segment": "embeddings.token_type_embeddings.weight",
     },
-    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=LEFT_OUT,
     doubts=_doubts,
 )

@@ -6,18 +6,7 @@ Guarantee: exact; nanoGPT's weight of the same name has the shape [3d, d] and is
 
 from collections.abc import Sequence
 
-from genscope.checkpoints._layout import (
-    MLP,
-    NORMS,
-    OUTPUT,
-    RESIDUALS,
-    HeadWeights,
-    Kind,
-    Layout,
-    Stack,
-    cut_thirds,
-    over_root,
-)
+from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds, over_root
 
 ATTENTION = "h.{}.attn.c_attn.weight"
 EMBEDDINGS = {"token": "wte.weight", "position": "wpe.weight"}
@@ -50,6 +39,6 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=input_norms,
     embeddings=EMBEDDINGS,
-    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=LEFT_OUT,
     accepts=_accepts,
 )

@@ -11,10 +11,7 @@ import math
 from genscope.checkpoints._layout import (
     AFTER,
     CAPPED,
-    MLP,
-    NORMS,
-    OUTPUT,
-    RESIDUALS,
+    LEFT_OUT,
     ROTARY,
     HeadWeights,
     Kind,
@@ -83,6 +80,6 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=_input_norms,
     embeddings={"token": "embed_tokens.weight"},
-    left_out=(ROTARY, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(ROTARY, *LEFT_OUT),
     doubts=rotary_doubts,
 )

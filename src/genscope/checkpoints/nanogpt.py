@@ -7,7 +7,7 @@ Guarantee: exact; GPT-2's weight of the same name has the shape [d, 3d] and is t
 from collections.abc import Sequence
 
 from genscope.checkpoints import gpt2
-from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, HeadWeights, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds
 
 
 def _cut(stack: Stack, layer: int) -> HeadWeights:
@@ -26,6 +26,6 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=gpt2.input_norms,
     embeddings=gpt2.EMBEDDINGS,
-    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=LEFT_OUT,
     accepts=_accepts,
 )

@@ -5,19 +5,7 @@ network may stand side by side, and positions turn a part of each head only; nei
 Guarantee: exact.
 """
 
-from genscope.checkpoints._layout import (
-    MLP,
-    NORMS,
-    OUTPUT,
-    RESIDUALS,
-    ROTARY,
-    HeadWeights,
-    Kind,
-    Layout,
-    Stack,
-    cut_rows,
-    rotary_doubts,
-)
+from genscope.checkpoints._layout import LEFT_OUT, ROTARY, HeadWeights, Kind, Layout, Stack, cut_rows, rotary_doubts
 from genscope.refusal import Refusal
 
 _ATTENTION = "layers.{}.attention.query_key_value.weight"
@@ -48,6 +36,6 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=_input_norms,
     embeddings={"token": "embed_in.weight"},
-    left_out=(ROTARY, NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=(ROTARY, *LEFT_OUT),
     doubts=rotary_doubts,
 )

@@ -6,7 +6,7 @@ its row i the norm $\|R_K (W_Q)_i\|$, since $U_Q$ and $U_K$ have orthonormal col
 
 Source: edelman2022, Section 2 (norms): $\|M\|_{2,1}$ is the sum of the norms of the columns of M; Corollary 4.5 bounds
 $\|W_V\|_{2,1}$ and $\|W_{QK}^\top\|_{2,1}$.
-Departures: None. As in the paper, $W_{QK}$ has no factor $1/\sqrt k$.
+As in the paper, $W_{QK}$ has no factor $1/\sqrt k$.
 Guarantee: exact up to rounding in float64, for weights of any size that float64 holds. Memory is that of a few blocks
 of heads, `BLOCK_BYTES` each or a single head.
 """

@@ -1,7 +1,6 @@
 r"""genscope's own model files: the Transformers of the constructions, the trained classifier and the two-layer network.
 
 Source: `models.file`, whose header names the class; edelman2022, Definition 3.2.
-Departures: None.
 Guarantee: exact; weights are read as those of any other file, and the header tells what they are. Other classes of
 genscope have no attention heads that the theorem speaks of, and are refused.
 """

@@ -88,7 +88,7 @@ def _read_directory(path: Path) -> dict[str, np.ndarray]:
     for shard in shards:
         read = _read_file(shard)
         if twice := next((name for name in read if name in tensors), None):
-            _refuse(path, f"{_short(twice)} in two files", "which is meant is not said. Give one of them, or an index.")
+            _refuse(path, f"{_short(twice)} in two files", "nothing says which to use. Give one file, or an index.")
         tensors |= read
     return tensors
 
@@ -133,7 +133,9 @@ def _read_shards(path: Path) -> dict[str, np.ndarray]:
     for shard in shard_of.values():
         if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(".safetensors"):
             _refuse(
-                path, f"the shard {_short(shard)}", "shards are .safetensors files beside their index. Mend the index."
+                path,
+                f"the shard {_short(shard)}",
+                "shards are .safetensors files next to their index. Correct the index.",
             )
     names = sorted(set(shard_of.values()))
     _check_shards(path, [path.parent / name for name in names])
@@ -230,7 +232,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise Refusal(f"{word} is no number")
+    raise Refusal(f"{word} is not a number")
 
 
 def _check_file(path: Path) -> None:

@@ -6,7 +6,7 @@ tokens that enter a layer are bounded under both, and those of the first layer n
 that an encoder layer lacks, and no bounds.
 """
 
-from genscope.checkpoints._layout import MLP, NORMS, OUTPUT, RESIDUALS, HeadWeights, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds
 
 _ATTENTION = "layers.{}.self_attn.in_proj_weight"
 
@@ -27,5 +27,5 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=_input_norms,
     embeddings={},
-    left_out=(NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=LEFT_OUT,
 )

@@ -8,18 +8,7 @@ Guarantee: exact.
 import re
 from collections.abc import Iterator
 
-from genscope.checkpoints._layout import (
-    MLP,
-    NORMS,
-    OUTPUT,
-    RESIDUALS,
-    Config,
-    HeadWeights,
-    Kind,
-    Layout,
-    Stack,
-    cut_thirds,
-)
+from genscope.checkpoints._layout import LEFT_OUT, Config, HeadWeights, Kind, Layout, Stack, cut_thirds
 
 _ATTENTION = "blocks.{}.attn.qkv.weight"
 
@@ -46,6 +35,6 @@ LAYOUT = Layout(
     cut=_cut,
     input_norms=_input_norms,
     embeddings={"position": "pos_embed", "class": "cls_token"},
-    left_out=("the map from patches to tokens", NORMS, RESIDUALS, OUTPUT, MLP),
+    left_out=("the map from patches to tokens", *LEFT_OUT),
     doubts=_doubts,
 )
