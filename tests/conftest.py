@@ -1,6 +1,7 @@
 """One strict world for every test: JAX promotes nothing silently, shapes and types are checked, caches are apart."""
 
 import contextlib
+import gc
 import importlib
 import os
 import shutil
@@ -14,6 +15,8 @@ from hypothesis import HealthCheck, settings
 
 # Helper modules of the tests are imported as tests.<package>.<module>.
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+gc.disable()  # until all is loaded, which stays: to look through it again and again would be a sixth of the time
 
 # Before JAX is imported, and inherited by the processes that tests start.
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
@@ -83,6 +86,15 @@ def single_precision():
         left_on = jax.config.jax_enable_x64
         jax.config.update("jax_enable_x64", False)
         assert not left_on, "this test switched JAX to 64 bits for its whole process: use precision.float64()"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

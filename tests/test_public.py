@@ -1,5 +1,8 @@
+import ast
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +31,12 @@ def test_importing_genscope_loads_nothing_else():
         "import sys, genscope; assert not {'jax', 'numpy', 'polars', 'sqlalchemy', 'scipy', 'typer'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_class_name_has_one_meaning():
+    files = Path(genscope.__file__).parent.rglob("*.py")
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert names["Study"] == 1
+    # Both are in claims, where a new name would change the digests of rules that are already written down.
+    assert [name for name, count in names.items() if count > 1] == ["Coefficient"]

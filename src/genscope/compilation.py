@@ -40,7 +40,7 @@ def _is_known(name: str, value: Any) -> bool:
     return True
 
 
-class _Program(Generic[Arguments, Result]):
+class _JitProgram(Generic[Arguments, Result]):
     """A function that is compiled with those of the options that the compiler knows."""
 
     def __init__(
@@ -66,11 +66,11 @@ class _Program(Generic[Arguments, Result]):
 
 def jit(
     function: Callable[Arguments, Result], *, compiler_options: Mapping[str, Any], **settings: Any
-) -> _Program[Arguments, Result]:
+) -> _JitProgram[Arguments, Result]:
     """`jax.jit`, with those of the options that the compiler knows."""
-    return _Program(functools.partial(jax.jit, **settings), function, compiler_options)
+    return _JitProgram(functools.partial(jax.jit, **settings), function, compiler_options)
 
 
-def compiled_faster(function: Callable[Arguments, Result]) -> _Program[Arguments, Result]:
+def compiled_faster(function: Callable[Arguments, Result]) -> _JitProgram[Arguments, Result]:
     """`eqx.filter_jit` with those of the options `FASTER` that the compiler knows."""
-    return _Program(eqx.filter_jit, function, FASTER)
+    return _JitProgram(eqx.filter_jit, function, FASTER)

@@ -1,11 +1,10 @@
-"""Numbers with their uncertainty: means with standard errors, shares with intervals, the bootstrap.
+"""Numbers with their uncertainty: means with standard errors, shares with intervals.
 
-Source: Wilson 1927; Clopper and Pearson 1934; Efron 1979.
-Guarantee: Clopper–Pearson intervals cover at least at their level; Wilson's and the bootstrap's nearly so.
+Source: Wilson 1927; Clopper and Pearson 1934.
+Guarantee: Clopper–Pearson intervals cover at least at their level; Wilson's nearly so.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,26 +70,9 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     return low, high
 
 
-def bootstrap(
-    samples: np.ndarray,
-    statistic: Callable[[np.ndarray], float],
-    *,
-    rng: np.random.Generator,
-    confidence: float = 0.95,
-    resamples: int = 2000,
-) -> tuple[float, float]:
-    """Percentile interval of a statistic of independent samples, resampled with replacement."""
-    samples = np.asarray(samples)
-    if len(samples) < 2 or resamples < 1:
-        raise Refusal(f"bootstrap got {len(samples)} samples and {resamples=}: it resamples at least two. Give more.")
-    drawn = [statistic(samples[rng.integers(len(samples), size=len(samples))]) for _ in range(resamples)]
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
-
-
 def _check(successes: int, trials: int, confidence: float) -> None:
     if not (0 <= successes <= trials and trials > 0 and 0 < confidence < 1):
         raise Refusal(
             f"got {successes} successes in {trials} trials at {confidence=}: successes are some of at least one trial, "
-            "and a confidence lies between 0 and 1. Count again."
+            "and a confidence lies between 0 and 1. Check the counts."
         )

@@ -22,6 +22,6 @@ def need(extra: str, *, given: str) -> None:
     missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
     if missing:
         raise Refusal(
-            f"{given}, without {', '.join(missing)} on this machine: this needs genscope[{extra}]. Install it with "
-            f"pip install 'genscope[{extra}]'."
+            f"{given}: this needs {', '.join(missing)}, from genscope's extra {extra}. In a clone of genscope, run "
+            f"pip install '.[{extra}]'."
         )

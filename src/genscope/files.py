@@ -44,7 +44,7 @@ def draft(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise OSError(
             f"got the file {path}, and {path.parent} cannot be written ({error.strerror}): a file is first written "
-            "beside its place. Choose another directory, or change its permissions."
+            "next to it. Choose another directory, or change its permissions."
         ) from error
     try:
         yield name

@@ -23,8 +23,13 @@ def test_the_best_split_of_inverse_squares():
 
 def test_matrix_covers_give_the_bound_for_a_head():
     sizes = {"input_norm": 1.0, "points": 30_000, "outputs": 64}
-    values = lambda e: matrix_cover(weight_norm=NORMS["value_21"], epsilon=e, **sizes).value  # noqa: E731
-    scores = lambda e: matrix_cover(weight_norm=NORMS["query_key_21"], epsilon=e, **sizes).value  # noqa: E731
+
+    def values(e):
+        return matrix_cover(weight_norm=NORMS["value_21"], epsilon=e, **sizes).value
+
+    def scores(e):
+        return matrix_cover(weight_norm=NORMS["query_key_21"], epsilon=e, **sizes).value
+
     found = composed_head(scores, values, epsilon=0.5, value_norm=1.0)
     known = head(
         **NORMS,

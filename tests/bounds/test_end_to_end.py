@@ -114,7 +114,10 @@ def dudley_by_quadrature(cover, truncation, samples):
 
     def whole(log_alpha):
         start, end = log_alpha, math.log(truncation)
-        integrand = lambda x: math.sqrt(cover(math.exp(x) / (2 * math.sqrt(truncation)))) * math.exp(x)  # noqa: E731
+
+        def integrand(x):
+            return math.sqrt(cover(math.exp(x) / (2 * math.sqrt(truncation)))) * math.exp(x)
+
         return 4 * math.exp(log_alpha) + 12 / math.sqrt(samples) * quad(integrand, start, end, limit=200)[0]
 
     return min(whole(math.log(truncation) - step / 2) for step in range(1, 60))

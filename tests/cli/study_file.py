@@ -27,6 +27,11 @@ def slow_trial(key, size):
     return {"number": size}
 
 
+def summed_trial(key):
+    """A sum that is long enough for XLA to share out among eight threads: its last digits then differ."""
+    return {"number": float(jnp.sum(jax.random.normal(key, (800_000,))))}
+
+
 def deadly_trial(key, size, kind):
     os._exit(7)
 
@@ -50,6 +55,7 @@ study = Study(
 broken = study.replace(name="toy-broken", points=grid(size=[1], kind=["broken"]), budgets={})
 misshapen = broken.replace(name="toy-misshapen", points=grid(size=[1], kind=["misshapen"]))
 slow = study.replace(name="toy-slow", trial=slow_trial, points=grid(size=[1]), seeds=400, budgets={}, batch=1)
+summed = study.replace(name="toy-summed", trial=summed_trial, points=({},), budgets={}, figures=(), check=None)
 deadly = study.replace(name="toy-deadly", trial=deadly_trial)
 search = Study(
     name="toy-search",

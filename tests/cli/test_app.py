@@ -4,6 +4,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import get_args
 
 import pytest
 import typer
@@ -17,6 +19,7 @@ from genscope.lab.storage.store import DEFAULT_URL
 from tests.checkpoints import files
 from tests.cli.program import TOYS
 
+ROOT = Path(__file__).parents[2]
 QUICK = ["bound", "vc-cover", "--vc-dimension", "5", "--points", "100"]  # a command that starts at once
 
 
@@ -38,6 +41,14 @@ def test_version(call):
     assert call("--version").stdout == f"genscope {genscope.__version__}\n"
 
 
+def test_a_shell_can_complete_commands_and_the_guide_says_how(monkeypatch):
+    for name, value in {"_GENSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "genscope bo", "COMP_CWORD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    told = subprocess.run([sys.executable, "-m", "genscope"], capture_output=True, text=True, check=False)
+    assert told.stdout.split() == ["bound"]
+    assert "genscope --install-completion" in (ROOT / "docs" / "guide.md").read_text()
+
+
 def test_an_unknown_command_or_option_is_refused_with_the_nearest(call):
     assert "No such command 'rnu'. Did you mean 'run'?" in call("rnu", status=2).stderr
     assert "No such option: --sed" in call("run", "x", "--sed", "3", status=2).stderr
@@ -47,7 +58,13 @@ def test_an_unknown_command_or_option_is_refused_with_the_nearest(call):
 
 def test_options_agree_with_the_library():
     assert _options.DEFAULT_STORE == DEFAULT_URL
-    assert tuple(_options.Budget) == BUDGETS
+    assert get_args(_options.Budget) == BUDGETS
+
+
+def test_a_command_to_repeat_names_the_store_unless_it_is_the_default():
+    assert _options.store_option(_options.DEFAULT_STORE, "sqlite:///genscope.db") == ""
+    given, shown = "postgresql://me:secret@host/runs", "postgresql://me:***@host/runs"
+    assert _options.store_option(given, shown) == f" --store '{shown}'"
 
 
 def test_commands_that_need_no_jax_do_not_load_it(call, directory):
@@ -129,9 +146,9 @@ def test_an_interrupted_run_says_so_and_goes_on_later(number, status, word, prog
     assert "Traceback" not in err
     stored = _trials(store)
     assert 4 <= stored < 400
-    facts = call_json("run", f"{TOYS}:slow", "--seeds", 100)
-    assert facts["trials"] == 100
-    assert facts["new_trials"] <= 100 - min(stored, 100) + 2
+    facts = call_json("run", f"{TOYS}:slow", "--seeds", 20)
+    assert facts["trials"] == 20
+    assert facts["new_trials"] <= 20 - min(stored, 20) + 2
 
 
 def _trials(path):

@@ -1,4 +1,5 @@
 import csv
+import json
 import subprocess
 import sys
 
@@ -49,28 +50,43 @@ def test_no_cell_of_a_csv_begins_like_a_formula(call, directory):
     assert sorted(pl.read_parquet(directory / "texts.parquet")["kind"]) == sorted(FORMULAS)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["export", "toy", "--format", "csv", "--out", "out"],
-        ["export", "toy", "--format", "parquet", "--out", "out"],
-        ["construct", "x0 & x1", "--context-length", "300", "--out", "out"],
-        ["report", "--out", "out"],
-    ],
-)
-def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory, words):
-    (directory / "out").write_text("old")
-    # From when the file is begun, none may grow beyond a limit: the system fails the same calls as on a full disk.
-    code = (
-        "import resource, secrets, sys; from genscope.cli._app import main; draw = secrets.token_hex\n"
-        "secrets.token_hex = lambda size: (resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)), draw(size))[1]\n"
-        f"sys.argv[1:] = {words!r}; main()"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ended.returncode == 2, ended.stderr
-    assert "out could not be written (File too large): the file that was there is unchanged. Free some" in ended.stderr
+# From when a file is begun, none may grow beyond a limit: the system fails the same calls as on a full disk.
+ON_A_FULL_DISK = """
+import json, resource, secrets, sys
+from genscope.cli._app import main
+draw, room = secrets.token_hex, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+def drawn(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, room[1]))
+    return draw(size)
+
+secrets.token_hex = drawn
+for sys.argv[1:] in json.loads(sys.argv[1]):
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code)
+    resource.setrlimit(resource.RLIMIT_FSIZE, room)
+"""
+
+
+def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory):
+    requests = [
+        ["export", "toy", "--format", "csv", "--out", "a"],
+        ["export", "toy", "--format", "parquet", "--out", "b"],
+        ["construct", "x0 & x1", "--context-length", "300", "--out", "c"],
+        ["report", "--out", "d"],
+    ]
+    for *_, name in requests:
+        (directory / name).write_text("old")
+    command = [sys.executable, "-c", ON_A_FULL_DISK, json.dumps(requests)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["2"] * len(requests), ended.stderr
+    for *_, name in requests:
+        said = f"{name} could not be written (File too large): the file that was there is unchanged. Free some"
+        assert said in ended.stderr
+        assert (directory / name).read_text() == "old"
     assert "Traceback" not in ended.stderr
-    assert (directory / "out").read_text() == "old"
     assert not list(directory.glob(".genscope-*"))  # no half of a file
 
 
@@ -104,7 +120,7 @@ def test_a_report_of_one_study_leaves_out_the_others(stored, call_json, refused,
     assert "Another study" not in (directory / "report.html").read_text()
     assert call_json("report")["studies"] == ["other", "toy"]
     assert "Another study" in (directory / "report.html").read_text()
-    assert "the store holds" in refused("report", "--study", "toys")
+    assert "it holds other, toy" in refused("report", "--study", "toys")
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
@@ -119,7 +135,7 @@ def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begi
     ("arguments", "said"),
     [
         (["nothing", "--out", "figure.svg"], "the store holds toy. Choose among these"),
-        (["toy", "--out", "figure.gif"], "written as svg, png, pdf"),
+        (["toy", "--out", "figure.gif"], "must be one of svg, png, pdf"),
         (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: toy has 1 "),
         (["toy", "--out", "no/where.svg"], "there is no directory no"),
         (["--out", "figure.svg"], "the opening picture needs trials"),

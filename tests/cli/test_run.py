@@ -158,7 +158,7 @@ def test_an_exception_that_passed_through_jax_is_told_by_its_own_line(call, call
 
 def test_an_unknown_study_is_answered_with_the_nearest(refused):
     assert "Did you mean edelman2022-parity?" in refused("run", "edelman-parity")
-    assert "Choose one of these" in refused("run", "zzz")
+    assert "Choose a name that genscope list shows" in refused("run", "zzz")
     assert "Write my_file.py:study" in refused("run", "my_file.py")
     assert "there is no file my_file.py" in refused("run", "my_file.py:study")
     assert "no 'nothing': its studies are study, broken" in refused("run", f"{TOYS}:nothing")
@@ -195,9 +195,9 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
     ("options", "said"),
     [
         (["--where", "length=3"], "its axes are size, kind. Choose one of these"),
-        (["--where", "size"], "an axis is fixed by axis=value,value. Write it so"),
+        (["--where", "size"], "write axis=value,value, such as context_length=100,200"),
         (["--where", "size="], "got no value for size: name at least one"),
-        (["--where", "size=big"], "the values of size are whole numbers. Write one"),
+        (["--where", "size=big"], "the values of size must be whole numbers. Correct it"),
         (["--where", "kind=bad"], "its values are good, odd. Choose among these"),
         (
             ["--where", "size=0"],

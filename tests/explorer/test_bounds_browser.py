@@ -64,11 +64,11 @@ def test_two_bounds_lie_over_each_other_on_a_phone(visit):
     place = "/bounds?bounds=lower+context_length%3D300+support_size%3D3"
     page = visit(place, viewport={"width": 390, "height": 844}, color_scheme="dark")
     page.get_by_role("combobox", name="Bound", exact=True).select_option("vc-cover")
-    page.get_by_role("button", name="Lay it over").click()
+    page.get_by_role("button", name="Add to the plot").click()
     expect(page.locator(".promise")).to_have_count(2)
     expect(page.locator("#x-said")).to_contain_text("It does not have this argument: a flat line.")
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
-    page.get_by_role("button", name="Take away").first.click()
+    page.get_by_role("button", name="Remove").first.click()
     expect(page.locator(".promise")).to_have_count(1)
     expect(page.locator(".promise h3")).to_contain_text("vc-cover")
     page.get_by_role("button", name="What is vacuous?").click()
@@ -79,7 +79,7 @@ def test_an_address_that_names_no_bound_says_so_and_the_page_goes_on(visit):
     page = visit("/bounds?bounds=nothing")
     expect(page.get_by_role("alert").first).to_contain_text("the bounds are linear-cover")
     page.get_by_role("combobox", name="Bound", exact=True).select_option("margin")
-    page.get_by_role("button", name="Show it alone").click()
+    page.get_by_role("button", name="Show only this one").click()
     expect(value(page)).to_have_text("0.2980123")
     expect(page.locator("#problem")).to_be_empty()
 

@@ -150,7 +150,7 @@ def test_the_message_of_a_bad_value_stands_beside_its_field():
 
 def test_a_missing_value_and_arguments_that_do_not_fit():
     found = card("lower support_size=3")
-    assert "lower got no context_length" in found["fields"][0]["error"]
+    assert "context_length is missing" in found["fields"][0]["error"]
     assert "Shorten the support" in card("lower context_length=3 support_size=30")["error"]
 
 

@@ -41,6 +41,8 @@ def test_train_once_reload_and_ask_for_the_threshold(visit):
     expect(page.locator("#thresholds tr")).to_have_count(1)
     expect(page.locator("#watching")).to_be_hidden()
     assert "expression=x0+%26+x1" in page.url
+    # Its process ends a little after its answer, and until then the server refuses what the next test asks for.
+    expect(page.locator("#state")).to_have_text(re.compile("Done; what was found is in the store"), **PATIENT)
 
 
 def test_a_mistake_is_underlined_and_a_size_is_refused(visit):

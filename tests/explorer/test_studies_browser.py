@@ -32,11 +32,11 @@ def test_a_page_comes_to_life_with_its_store(visit, url):
     expect(page.locator("#figures figure")).to_have_count(4)
     expect(page.locator("#facts")).to_contain_text("36")
     expect(page.locator("#plans")).to_contain_text("36 of at most 192 trials")
-    expect(page.locator("#workers")).to_contain_text("Nobody")
+    expect(page.locator("#workers")).to_contain_text("Nothing")
     with Store(url) as writer:
         batch = [record.trial for record in records("plain", seeds=range(4, 6))]
         writer.lease([batch])
-        expect(page.locator("#workers")).to_contain_text("1 batch in work")
+        expect(page.locator("#workers")).to_contain_text("1 batch in progress")
         writer.add(records("plain", seeds=range(4, 6)), leased=batch)
     expect(page.locator("#facts")).to_contain_text("54")
     expect(page.locator("#facts")).to_contain_text(re.compile("per second|one in"))

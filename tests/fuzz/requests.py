@@ -25,15 +25,15 @@ class Requests:
 
     EXAMPLES = (
         b"GET /?token=token HTTP/1.1\r\n" + HOST + b"\r\n",
-        b"GET /root/function?expression=x0 HTTP/1.1\r\n" + INSIDE + b"Sec-Fetch-Site: same-origin\r\n\r\n",
-        b"GET /root/ HTTP/1.1\r\n" + INSIDE + b"\r\n",
+        b"GET /private/function?expression=x0 HTTP/1.1\r\n" + INSIDE + b"Sec-Fetch-Site: same-origin\r\n\r\n",
+        b"GET /private/ HTTP/1.1\r\n" + INSIDE + b"\r\n",
         b"GET /static/theme.js HTTP/1.1\r\n" + HOST + b"Origin: http://127.0.0.1:8000\r\n\r\n",
-        b"POST /root/api/function/analyse HTTP/1.1\r\n" + INSIDE + ASK,
+        b"POST /private/api/function/analyse HTTP/1.1\r\n" + INSIDE + ASK,
         b"GET /x HTTP/1.1\r\n" + HOST + b"\r\nGET /y HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n",
     )
     WORDS = (
         *(b"GET ", b"POST ", b"HEAD ", b"OPTIONS ", b"CONNECT ", b"HTTP/1.0", b"HTTP/1.1", b"\r\n", b"\r\n\r\n"),
-        *(b"/root/", b"/static/", b"/api/", b"/files/", b"..", b"%2e", b"%00", b"%ff", b"?token=token", b"&", b"//"),
+        *(b"/private/", b"/static/", b"/api/", b"/files/", b"..", b"%2e", b"%00", b"%ff", b"?token=token", b"&", b"//"),
         *(b"Host: ", b"localhost", b"[::1]", b"evil.example", b"Origin: null\r\n", b"Cookie: genscope=", b"; ", b"="),
         *(b"Sec-Fetch-Site: cross-site\r\n", b"Sec-Fetch-Mode: navigate\r\n", b"Sec-Fetch-Dest: document\r\n"),
         *(b"Transfer-Encoding: chunked\r\n", b"Content-Length: ", b"Upgrade: websocket\r\nConnection: upgrade\r\n"),
@@ -56,7 +56,7 @@ class Requests:
 
     def read(self, data: bytes) -> None:
         """Answer what the bytes ask; no answer says that we made a mistake."""
-        self._sessions.token, self._sessions.root = "token", "/root"
+        self._sessions.token, self._sessions.root = "token", "/private"
         self._sessions._values.clear()  # those that entered before
         self._sessions._values["value"] = math.inf
         written = self._loop.run_until_complete(self._answers(data))

@@ -3,10 +3,12 @@
 import pytest
 
 from genscope.lab.results.answers import answer
-from genscope.lab.results.reduction import Mark, Series
+from genscope.lab.results.reduction import Mark, ReducedSeries
 
-FFN = Series("ffn", (Mark(8, 30.0, 20.0, 40.0, 5), Mark(2, 2.0, 1.0, 3.0, 5), Mark(16, 99.0, 99.0, None, 5, "above")))
-TRANSFORMER = Series(
+FFN = ReducedSeries(
+    "ffn", (Mark(8, 30.0, 20.0, 40.0, 5), Mark(2, 2.0, 1.0, 3.0, 5), Mark(16, 99.0, 99.0, None, 5, "above"))
+)
+TRANSFORMER = ReducedSeries(
     "transformer", (Mark(2, 4.0, 3.0, 5.0, 5), Mark(8, 10.0, 9.0, 11.0, 5), Mark(16, 12.0, 11.0, 13.0, 5))
 )
 
@@ -35,6 +37,6 @@ def test_fields_are_numbers_of_the_figure(words, expected):
 
 def test_a_number_that_is_only_bounded_is_no_answer():
     """A larger x at which one series stopped at its budget must not be compared."""
-    bounded = Series("ffn", (Mark(8, 30.0, 30.0, None, 5, "above"),))
+    bounded = ReducedSeries("ffn", (Mark(8, 30.0, 30.0, None, 5, "above"),))
     assert answer("{ratio ffn/transformer}", [bounded, TRANSFORMER], told) == ""
     assert answer("{last ffn}", [bounded], told) == ""

@@ -157,7 +157,7 @@ def test_a_cluster_behind_tls_serves_those_with_its_certificate(tmp_path, store,
 
 def test_without_dask_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install 'genscope\[cluster\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[cluster\]'"):
         Cluster("tcp://127.0.0.1:8786")
 
 

@@ -120,13 +120,13 @@ def test_parsing_where():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("size", "axis=value,value. Write it so"),
+        ("size", "write axis=value,value"),
         ("width=3", "'width': its axes are"),
         ("size=", "no value for size"),
-        ("size=many", "size=many: the values of size are whole numbers"),
-        ("size=1.5", "size=1.5: the values of size are whole numbers"),
-        ("rate=fast", "rate=fast: the values of rate are numbers"),
-        ("fast=1", "fast=1: the values of fast are true or false"),
+        ("size=many", "size=many: the values of size must be whole numbers"),
+        ("size=1.5", "size=1.5: the values of size must be whole numbers"),
+        ("rate=fast", "rate=fast: the values of rate must be numbers"),
+        ("fast=1", "fast=1: the values of fast must be true or false"),
         ("kind=c", "kind='c': its values are a, b"),
     ],
 )

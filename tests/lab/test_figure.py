@@ -10,6 +10,7 @@ from genscope.lab.plans.figure import (
     Crossing,
     Curves,
     Figure,
+    Group,
     Heatmap,
     Level,
     Line,
@@ -22,6 +23,7 @@ from genscope.lab.plans.figure import (
     Smallest,
     Success,
 )
+from genscope.lab.plans.study import Study
 from genscope.lab.statistics import scaling
 
 SAID = {"title": "A title", "caption": "What one sees.", "source": "edelman2022, Figure 2"}
@@ -71,6 +73,19 @@ def test_labels_fall_back_to_the_name_in_words():
     figure = FIGURES[0]
     assert figure.label("context_length") == "context length T"
     assert figure.label("sample_size") == "sample size"
+
+
+def test_figures_and_panels_share_what_their_study_says_and_keep_their_own():
+    own = Line("size", Mean("gap"), title="own", source="a lemma", labels={"gap": "own words"})
+    plain = Line("size", Mean("gap"), title="plain")
+    figures = [own, plain, Group(title="both", panels=[own, plain])]
+    labels = {"gap": "gap", "size": "size m"}
+    made = Study("s", "t", "a theorem", trial=dict, points=[], figures=figures, labels=labels).figures
+    first, second, group = made
+    assert isinstance(group, Group)
+    for one, other in [(first, second), group.panels]:
+        assert (one.source, one.label("gap"), one.label("size")) == ("a lemma", "own words", "size m")
+        assert (other.source, other.label("gap")) == ("a theorem", "gap")
 
 
 def test_a_curve_needs_as_many_x_as_y():

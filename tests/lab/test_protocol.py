@@ -53,11 +53,11 @@ def test_what_is_not_a_number_and_what_raised_come_through(loop):
     ("change", "advice"),
     [
         ({"genscope": "0.0.1"}, "Install the same version on every machine"),
-        ({"revision": 2}, "Bring the same files to every machine"),
-        ({"name": "other"}, "Bring the same files to every machine"),
-        ({"lanes": 5}, "Bring the same files to every machine"),
-        ({"digest": "0" * 64}, "Bring the same files to every machine"),
-        ({"study": "tests.lab.toys:STUDIES"}, "Bring the same file here"),
+        ({"revision": 2}, "Copy the same files to every machine"),
+        ({"name": "other"}, "Copy the same files to every machine"),
+        ({"lanes": 5}, "Copy the same files to every machine"),
+        ({"digest": "0" * 64}, "Copy the same files to every machine"),
+        ({"study": "tests.lab.toys:STUDIES"}, "Copy the same file to this machine"),
         ({"study": "tests.lab.nothing:study"}, "No module named 'tests.lab.nothing'"),
     ],
 )

@@ -49,6 +49,6 @@ def test_a_study_that_no_module_holds_is_refused():
 
 def test_a_name_that_leads_elsewhere_is_refused(file):
     for name in ("number", "nothing"):
-        with pytest.raises(ValueError, match="Bring the same file here"):
+        with pytest.raises(ValueError, match="Copy the same file to this machine"):
             resolve(f"{file}:{name}")
     assert isinstance(resolve(f"{file}:mine"), Study)

@@ -298,10 +298,10 @@ def test_the_papers_reading_of_a_grid():
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        ({"level": 1.0}, "Choose between"),
-        ({"level": "0.8"}, "Choose between"),
-        ({"level": "much of plateau"}, "Choose between"),
-        ({"level": (0.5, "1.2 of plateau")}, "Choose between"),
+        ({"level": 1.0}, "Choose one, such as"),
+        ({"level": "0.8"}, "Choose one, such as"),
+        ({"level": "much of plateau"}, "Choose one, such as"),
+        ({"level": (0.5, "1.2 of plateau")}, "Choose one, such as"),
         ({"level": (0.5, 0.5)}, "each of them once"),
         ({"level": ()}, "each of them once"),
         ({"confidence": 95.0}, "Try 0.95"),
@@ -321,5 +321,5 @@ def test_impossible_searches_are_refused(arguments, advice):
 @pytest.mark.parametrize("counts", [{50: (5, 4)}, {50: (-1, 4)}, {0: (1, 4)}])
 def test_impossible_counts_are_refused(counts):
     for ask in (estimate, next_round):
-        with pytest.raises(ValueError, match="Count again"):
+        with pytest.raises(ValueError, match="Check the counts"):
             ask(SEARCH, counts)

@@ -9,7 +9,7 @@ import pytest
 
 from genscope.models import bit_classifier_stack as stacks
 from genscope.models.bit_classifier import TUNED
-from genscope.models.bit_classifier_fast import Table, indicators, mix_by_example, outputs_of_indicators, table
+from genscope.models.bit_classifier_fast import TokenTable, indicators, mix_by_example, outputs_of_indicators, table
 from genscope.models.bit_classifier_stack import member, outputs, stack
 from genscope.models.bit_classifier_stack import outputs_of_indicators as outputs_of_stack
 from genscope.precision import float64
@@ -40,7 +40,7 @@ def sharpened(models, factor):
 @jax.jit
 def form(models):
     tables = eqx.filter_vmap(table)(models)
-    return stacks._form(tables, jax.vmap(Table.rows)(tables))
+    return stacks._form(tables, jax.vmap(TokenTable.rows)(tables))
 
 
 FORMS = {"by half a product": (1, 0), "by one product": (4e2, 1), "example by example": (1e7, 2)}

@@ -86,7 +86,7 @@ def test_an_error_is_the_mean_square_over_all_held_out_examples():
     expected = np.mean(squares)
     held_out = Error(task, jr.key(3), outputs, float(expected) * 1.001)
     assert held_out.measured(model)["held_out_error"] == pytest.approx(expected, rel=1e-5)
-    assert held_out.glance(model) == pytest.approx(np.mean(squares[0]), rel=1e-5)
+    assert held_out.estimate(model) == pytest.approx(np.mean(squares[0]), rel=1e-5)
     assert held_out.reached(model)
     assert not Error(task, jr.key(3), outputs, float(expected) * 0.999).reached(model)
     assert not Error(task, jr.key(3), outputs, float(expected) * 0.1).reached(model)

@@ -23,7 +23,7 @@ from genscope.lab.plans.figure import (
     Scatter,
 )
 from genscope.lab.results.reading import Reading
-from genscope.lab.results.reduction import Mark, Series
+from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import heatmap
@@ -43,7 +43,7 @@ MARKS = (
 
 def line(marks=MARKS, name="figure", label="A label", **settings) -> str:
     figure = Line("length", Mean("gap"), **settings, **SAID)
-    return svg.inline(charts.line(figure, [Series("first", tuple(marks))]), name, label)
+    return svg.inline(charts.line(figure, [ReducedSeries("first", tuple(marks))]), name, label)
 
 
 def test_a_drawing_is_well_formed_and_repeatable():
@@ -99,7 +99,7 @@ def test_no_mark_is_left_out():
 @pytest.mark.parametrize("word", ["a $ b", "<b>&amp;", "x\x00y", "日本", "$\\frac{1}{2}$", "–½≤"])
 def test_any_words_may_be_labels(word):
     figure = Line("length", Mean("gap"), labels={"length": word}, **SAID)
-    drawn = svg.inline(charts.line(figure, [Series(word, MARKS)]), "figure", word)
+    drawn = svg.inline(charts.line(figure, [ReducedSeries(word, MARKS)]), "figure", word)
     shown = [element.text for element in ET.fromstring(drawn).iter("text")]
     assert word.replace("\x00", "\ufffd") in shown
     assert ET.fromstring(drawn).get("aria-label") == word.replace("\x00", "\ufffd")
@@ -133,7 +133,9 @@ def test_two_measures_of_one_thing_are_held_against_equality():
     marks = (Mark(1.5, 2.5, None, None, 1), Mark(3.5, 2.75, None, None, 1))
     plain, held = (
         svg.inline(
-            charts.scatter(Scatter("one", "other", diagonal=diagonal, **SAID), [Series("", marks)]), "figure", "label"
+            charts.scatter(Scatter("one", "other", diagonal=diagonal, **SAID), [ReducedSeries("", marks)]),
+            "figure",
+            "label",
         )
         for diagonal in (False, True)
     )
@@ -154,7 +156,7 @@ def test_scatter_keeps_what_is_no_number():
         Mark(2, None, None, None, 1, "none", 1),
         Mark(None, None, None, None, 1, "none", 1),
     )
-    drawn = svg.inline(charts.scatter(figure, [Series("", marks)]), "figure", "label")
+    drawn = svg.inline(charts.scatter(figure, [ReducedSeries("", marks)]), "figure", "label")
     assert "no number (see below)" in drawn
 
 
@@ -218,12 +220,12 @@ def test_what_is_vacuous_is_small_on_a_dotted_line_and_in_the_legend():
 def test_a_bar_that_leaves_a_logarithmic_axis_gets_an_arrowhead(mark, leaves):
     figure = Scatter("length", "gap", log_y=True, **SAID)
     others = (Mark(10, 2.0, 1.0, 4.0, 5), Mark(40, 3.0, 2.0, 5.0, 5))
-    drawn = svg.inline(charts.scatter(figure, [Series("first", (*others, mark))]), "figure", "label")
+    drawn = svg.inline(charts.scatter(figure, [ReducedSeries("first", (*others, mark))]), "figure", "label")
     assert (">0 or less</text>" in drawn) == leaves
     heads = [path for path in ET.fromstring(drawn).iter("path") if "fill: var(--series-1" in path.get("style", "")]
     assert len(heads) == (leaves and mark.y > 0)
     linear = svg.inline(
-        charts.scatter(replace(figure, log_y=False), [Series("first", (*others, mark))]), "figure", "label"
+        charts.scatter(replace(figure, log_y=False), [ReducedSeries("first", (*others, mark))]), "figure", "label"
     )
     assert ">0 or less</text>" not in linear
     found = section(figure, Reading(pl.DataFrame({"length": [1, 2], "gap": [mark.y, 3.0]}), (), 0), "figure").notes
@@ -237,7 +239,9 @@ def test_a_mark_below_a_logarithmic_axis_is_drawn_at_its_edge():
         marks = tuple(Mark(10 * (number + 1), y, None, None, 1) for number, y in enumerate(values))
         figure = Scatter("length", "gap", log_y=True, **SAID)
         return len(
-            ET.fromstring(svg.inline(charts.scatter(figure, [Series("", marks)]), "figure", "label")).findall(".//use")
+            ET.fromstring(svg.inline(charts.scatter(figure, [ReducedSeries("", marks)]), "figure", "label")).findall(
+                ".//use"
+            )
         )
 
     assert signs(2.0, 3.0, -1.0) == signs(2.0, 3.0) + 3  # the mark, its tick, and the legend's sign
@@ -291,7 +295,7 @@ def test_an_empty_map_and_a_map_of_nothing_but_holes():
 def test_every_series_has_its_own_colour_and_shape():
     assert len(set(svg.SERIES)) == len(svg.SERIES)
     figure = Line("length", Mean("gap"), **SAID)
-    many = [Series(str(number), MARKS[:1]) for number in range(9)]
+    many = [ReducedSeries(str(number), MARKS[:1]) for number in range(9)]
     drawn = svg.inline(charts.line(figure, many), "figure", "label")
     assert all(f"--series-{number}" in drawn for number in range(1, 7))
 
@@ -308,7 +312,7 @@ def test_a_thing_looks_the_same_whatever_else_is_there():
 def test_a_published_series_has_its_colour_though_nothing_was_measured():
     marks = (Mark(2, 5.0, 4.0, 6.0, 5), Mark(4, 6.0, 5.0, 7.0, 5))
     figure = Line("N", Mean("gap"), "architecture", published=[Published(2, 6, "published gru", "gru")], **SAID)
-    drawn = svg.inline(charts.line(figure, [Series("transformer", marks)]), "figure", "label")
+    drawn = svg.inline(charts.line(figure, [ReducedSeries("transformer", marks)]), "figure", "label")
     assert "var(--series-3" in drawn  # the GRU's
     assert ">published GRU</text>" in drawn
 
@@ -326,15 +330,15 @@ def test_few_draws_are_drawn_one_by_one():
 
 def test_numbers_stand_where_they_are():
     """No sideways shift on a numeric axis, however many series meet there."""
-    series = [Series(name, (Mark(8, 1.0, None, None, 5), Mark(16, 2.0, None, None, 5))) for name in "abc"]
+    series = [ReducedSeries(name, (Mark(8, 1.0, None, None, 5), Mark(16, 2.0, None, None, 5))) for name in "abc"]
     assert places(series) == [[8.0, 16.0]] * 3
-    words = [Series(name, (Mark("rnn", 1.0, None, None, 5),)) for name in "ab"]
+    words = [ReducedSeries(name, (Mark("rnn", 1.0, None, None, 5),)) for name in "ab"]
     assert len({place for (place,) in places(words)}) == 2
 
 
 def test_references_end_where_the_data_do():
     far = Reference("bound", [1, 10_000], [1, 5])
-    drawn = charts.line(Line("length", Mean("gap"), references=[far], **SAID), [Series("", MARKS[:3])])
+    drawn = charts.line(Line("length", Mean("gap"), references=[far], **SAID), [ReducedSeries("", MARKS[:3])])
     (axes,) = drawn.axes
     assert axes.get_xlim()[1] < 60
     (curve,) = [found for found in axes.lines if found.get_label() == "bound"]

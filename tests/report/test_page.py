@@ -208,7 +208,7 @@ def test_a_study_without_trials_says_so(tmp_path):
         new.put_manifest(stores.AND.name, 1, stores.manifest(stores.AND))
         text = page.render(new)
     assert "none finished yet" in text
-    assert "No finished trial has what these figures show: Samples against context length; Success." in text
+    assert "No finished trials for these figures: Samples against context length; Success." in text
     assert "<figure" not in text  # a line for all will do
 
 

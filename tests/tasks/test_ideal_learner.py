@@ -135,5 +135,5 @@ def test_what_cannot_be_enumerated_is_refused():
             ask("x0 ^ and(x1, x2, x3, x4, x5, x6, x7, x8)", context_length=40)
     with pytest.raises(ValueError, match="Give a positive number"):
         ideal_sample_size("x0", context_length=4, failure=0.0)
-    with pytest.raises(ValueError, match="Choose between"):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
         ideal_sample_size("x0", context_length=4, probability=1.0)

@@ -203,7 +203,8 @@ def test_what_is_compiled_before_a_run_is_all_that_it_needs(caplog):
         check = Below(0.05, examples, controls=jnp.mean(EXAMPLES.y**2, axis=1)[None], chunk=100)
         return model, Fresh(task, KEY, 8), PromptLoss(), (3000, check)
 
-    options = {"optimizer": adamw(0.05, weight_decay=0.01), "every": 3}  # sizes of no other test
+    options = {"optimizer": adamw(0.05, weight_decay=0.01), "every": 3}
+    jax.clear_caches()  # a test that ran before, in whatever order, may have compiled one of the programs
     with jax.log_compiles(), caplog.at_level("WARNING"):
         zeros = jax.tree.map(jnp.zeros_like, (START, TASK, EXAMPLES))
         for compilation in compilations(*course(*zeros), **options):

@@ -67,11 +67,17 @@ def test_the_best_of_a_ball_is_on_its_sphere():
 def test_least_norm_within_an_excess_of_the_least_risk(share):
     """The multiplier of the constraint says which ridge regression it is."""
     excess = share * float(np.mean(LABELS**2))
-    risk = lambda w: np.mean((WIDE @ w - LABELS) ** 2)  # noqa: E731
+
+    def risk(w):
+        return np.mean((WIDE @ w - LABELS) ** 2)
+
     inverse = brentq(lambda p: risk(ridge(p, WIDE, LABELS)) - excess, 1e-9, 1e3)  # of the multiplier
     wanted = ridge(inverse, WIDE, LABELS)
     steps = 8000
-    optimizer = lambda: adam(0.02, schedule=cosine(steps))  # noqa: E731
+
+    def optimizer():
+        return adam(0.02, schedule=cosine(steps))
+
     found, w = run(lambda: MinimumNorm(Risk(loss), excess, penalty=3 / inverse), WIDE, LABELS, steps, optimizer)
     assert w == pytest.approx(wanted, abs=2e-3)
     assert risk(w) == pytest.approx(excess, rel=1e-2)

@@ -14,7 +14,7 @@ from genscope.random import biased_bits, derived, stream
 from genscope.tasks import Batch, SparseOr
 from genscope.train import (
     Below,
-    Blocks,
+    Chunks,
     Draws,
     Epochs,
     Fresh,
@@ -214,9 +214,9 @@ def test_keys_of_every_kind_number_their_steps(examples):
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 20, 64])
-def test_blocks_take_the_steps_of_the_whole_sample(examples, size):
+def test_chunks_take_the_steps_of_the_whole_sample(examples, size):
     part = Batch(examples.x[:size], examples.y[:size])
-    sources = Whole(part), Blocks.of(part, rows=8, capacity=64)
+    sources = Whole(part), Chunks.of(part, rows=8, capacity=64)
     whole, parted = (fit(Linear(jnp.zeros(BITS)), each, Risk(squared), 30, optimizer=adam(0.05)) for each in sources)
     np.testing.assert_allclose(parted.losses, whole.losses, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(parted.model.weights, whole.model.weights, rtol=1e-4, atol=1e-6)
@@ -224,16 +224,16 @@ def test_blocks_take_the_steps_of_the_whole_sample(examples, size):
     assert np.abs(whole.model.weights).min() > 0.1  # thirty steps were taken
 
 
-def test_samples_of_all_sizes_in_blocks_share_one_program(examples):
+def test_samples_of_all_sizes_in_chunks_share_one_program(examples):
     steps, sizes = program(_advance, ("static", "count"), ("trained", "state"), brief=False), []
     for size in (3, 24, 64):
         part = Batch(examples.x[:size], examples.y[:size])
-        fit(Linear(jnp.ones(BITS)), Blocks.of(part, rows=4, capacity=64), Risk(squared), 3, optimizer=sgd(0.1), every=3)
+        fit(Linear(jnp.ones(BITS)), Chunks.of(part, rows=4, capacity=64), Risk(squared), 3, optimizer=sgd(0.1), every=3)
         sizes.append(steps._compiled._cache_size())
     assert sizes[0] == sizes[-1]
 
 
 @pytest.mark.parametrize("size", [0, 65])
-def test_blocks_hold_what_they_have_room_for(examples, size):
-    with pytest.raises(ValueError, match="Give more room"):
-        Blocks.of(Batch(jnp.zeros((size, BITS)), jnp.zeros(size)), rows=8, capacity=64)
+def test_chunks_hold_what_they_have_room_for(examples, size):
+    with pytest.raises(ValueError, match="Raise the capacity"):
+        Chunks.of(Batch(jnp.zeros((size, BITS)), jnp.zeros(size)), rows=8, capacity=64)

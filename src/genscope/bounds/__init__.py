@@ -21,6 +21,9 @@ from genscope.bounds.flat_minima import pac_bayes as pac_bayes
 from genscope.bounds.fourier_cover import fourier_cover as fourier_cover
 from genscope.bounds.information import lower as lower
 from genscope.bounds.layers import deep as deep
+from genscope.bounds.loss_constant import clipped_constant as clipped_constant
+from genscope.bounds.loss_constant import fitted_constant as fitted_constant
+from genscope.bounds.loss_constant import one_sided_constant as one_sided_constant
 from genscope.bounds.packing import packing as packing
 from genscope.bounds.packing import packing_l1 as packing_l1
 from genscope.bounds.parity_chain import parity_chain as parity_chain

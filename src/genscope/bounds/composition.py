@@ -66,7 +66,7 @@ def composed_head(
         found = dict.fromkeys(parts, 0.0)
         for name, share in zip(used, shares, strict=False):  # where none is used, there is nothing to share
             cover, factor = parts[name]
-            found[name] = _asked(name, cover, share * epsilon / factor)
+            found[name] = _log_size(name, cover, share * epsilon / factor)
         return found
 
     def best(*grids: tuple[float, ...]) -> tuple[float, ...]:
@@ -77,7 +77,7 @@ def composed_head(
     return Bound("composed-head", nats(fine), explicit=True, source="edelman2022, Theorem 4.2")
 
 
-def _asked(name: str, cover: LogCover, accuracy: float) -> float:
+def _log_size(name: str, cover: LogCover, accuracy: float) -> float:
     found = cover(accuracy)
     if not found >= 0:
         raise Refusal(

@@ -46,7 +46,7 @@ Width = Annotated[
 
 
 @dataclass(frozen=True)
-class Blocks:
+class WeightBlocks:
     r"""Squared norms of the weights, and mean squared gradients of the output, which are zero for all other blocks."""
 
     norm_squared: Mapping[str, float]
@@ -62,15 +62,15 @@ class Blocks:
         r"""$\mathrm{Tr}\,\nabla^2L=2\,\mathbb E\|\nabla f\|^2$ at an interpolator of the mean squared loss."""
         return 2 * sum(self.gradient_squared.values())
 
-    def rescaled(self, square: float) -> "Blocks":
+    def rescaled(self, square: float) -> "WeightBlocks":
         r"""After $(E,b,F)\mapsto(cE,cb,F/c)$, which keeps the function; `square` is $c^2$."""
         factor = {"expand": square, "threshold": square, "contract": 1 / square}
         norms = {name: value * factor.get(name, 1.0) for name, value in self.norm_squared.items()}
         gradients = {name: value / factor.get(name, 1.0) for name, value in self.gradient_squared.items()}
-        return Blocks(norms, gradients)
+        return WeightBlocks(norms, gradients)
 
 
-def one_pass(context_length: int, *, leakage: float = LEAKAGE, limit: bool = False) -> Blocks:
+def one_pass(context_length: int, *, leakage: float = LEAKAGE, limit: bool = False) -> WeightBlocks:
     r"""The construction for one component of degree k = T; `limit` gives the gradients without leakage.
 
     The output position, whose bit is 0, is the only other one, so $a=(1-\lambda)j/k$ exactly, $\lambda=\rho/4k$,
@@ -85,7 +85,7 @@ def one_pass(context_length: int, *, leakage: float = LEAKAGE, limit: bool = Fal
     squares += -2 * leak * (third + 2 * second + first) + 2 * leak**2 * (third + second)
     sharpness, select = math.log((4 * k / leakage - 1) / k), math.log(k / INACTIVE)
     quarters = 16 * (pairs - 1) * pairs * (2 * pairs - 1) / 6 + 5 / 4 * pairs
-    return Blocks(
+    return WeightBlocks(
         {
             "score": float(k),
             "key": (k + 1) * sharpness**2,
@@ -112,7 +112,7 @@ def chain(
     leakage: float = LEAKAGE,
     limit: bool = False,
     codes: Codes | None = None,
-) -> Blocks:
+) -> WeightBlocks:
     r"""One step of the chain, $y_t=x_t\oplus y_{t-1}$, by attention to the two positions with id $t$.
 
     $a=(1-\lambda)\frac j2+\lambda m$ with $j=x_t+y_{t-1}$ and $m$ the mean of the $T+t-1$ other visible bits, of which
@@ -151,7 +151,7 @@ def chain(
         "select": dim * select**2,
         "readout": 1.0,
     }
-    return Blocks(norms, gradients)
+    return WeightBlocks(norms, gradients)
 
 
 def chain_scales(context_length: int, *, leakage: float = LEAKAGE, codes: Codes | None = None) -> tuple[float, float]:
@@ -180,7 +180,9 @@ def _other_bits(context_length: int, step: int, y: int) -> tuple[float, float]:
     return bits / 2, bits / 4 + 2 * pairs / 4
 
 
-def blocks(method: Method, context_length: int, *, weights: Weights = "paper", codes: Codes | None = None) -> Blocks:
+def blocks(
+    method: Method, context_length: int, *, weights: Weights = "paper", codes: Codes | None = None
+) -> WeightBlocks:
     """The blocks of a method, gradients in the limit of no leakage, where they are largest."""
     if method == "one-pass":
         built = one_pass(context_length, limit=True)
@@ -189,7 +191,7 @@ def blocks(method: Method, context_length: int, *, weights: Weights = "paper", c
     return built if weights == "paper" else _tuned(built, method, context_length, codes)
 
 
-def _tuned(built: Blocks, method: Method, context_length: int, codes: Codes | None) -> Blocks:
+def _tuned(built: WeightBlocks, method: Method, context_length: int, codes: Codes | None) -> WeightBlocks:
     r"""Three changes that keep the function: balanced factors, centred scores, and the best rescaling of the ReLUs.
 
     $AK$ has the singular value $c\sqrt T$ (one pass) or $T$ times $c$ (chain), and balanced factors weigh twice their
@@ -276,12 +278,12 @@ def parity_chain(
     return Bound("parity-chain", terms, explicit=False, source=source, kind="estimate", trivial=0.0)
 
 
-def _risk_sigma(built: Blocks, constant: float, samples: float) -> float:
+def _risk_sigma(built: WeightBlocks, constant: float, samples: float) -> float:
     r"""$\sigma_*^3=C\|\theta\|/(H\sqrt n)$."""
     return math.cbrt(constant * math.sqrt(built.total / samples) / built.trace)
 
 
-def _delta_sigma(built: Blocks, constant: float, samples: float) -> float:
+def _delta_sigma(built: WeightBlocks, constant: float, samples: float) -> float:
     r"""The width with the smallest $\delta$, or, where every width is vacuous, one that leaves no room at all.
 
     With $u=\sigma^2$, $\log\delta$ falls until $\frac{n}{C^2}Hu^2(\frac14-\frac{uH}2)=\|\theta\|^2$, whose left side

@@ -3,7 +3,6 @@
 Command files import at their top only what describes their options: `genscope --help` answers at once, and JAX is
 loaded by the commands that need it.
 
-Departures: shell completion is left out.
 Guarantee: exit status 0: done; 1: the answer is no, or the user's own code failed; 2: the request makes no sense;
 130 and 143: interrupted and terminated; 141: the reader of the output has gone.
 """
@@ -65,7 +64,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "store": ("Check a database of results, and copy it.", {"check": store.check, "copy": store.copy}),
 }
 
-_LOOK: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
+_LOOK: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
 app = typer.Typer(
     no_args_is_help=True,

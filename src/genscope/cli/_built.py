@@ -21,7 +21,7 @@ def conclude(
     verified: bool,
     out: Path | None,
     as_json: bool,
-    tell: Callable[[dict[str, Any]], None],
+    show: Callable[[dict[str, Any]], None],
     advice: Callable[[], str],
 ) -> None:
     """Write the model, print the facts with its file, and end with advice where the weights do not verify."""
@@ -34,7 +34,7 @@ def conclude(
     if as_json:
         print_json(facts)
     else:
-        tell(facts)
+        show(facts)
         if facts["file"] is not None:
             typer.echo(f"model written to {facts['file']}")
     if not verified:

@@ -6,8 +6,7 @@ trace where there are few enough different inputs, with a standard error otherwi
 """
 
 import re
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,26 +17,11 @@ from genscope.refusal import Refusal
 LONGEST = 512  # bits: a second or two of verification per hundred
 
 
-class Variant(StrEnum):
-    """The paper's weights in two parameterisations, and ours."""
-
-    full = "full"
-    minimal = "minimal"
-    tuned = "tuned"
+Variant = Literal["full", "minimal", "tuned"]
+Units = Literal["even", "all"]
 
 
-class Units(StrEnum):
-    """For which numbers of ones the perceptron has units."""
-
-    even = "even"
-    all = "all"
-
-
-class Signed(StrEnum):
-    """Where negative coefficients go."""
-
-    two_heads = "two-heads"
-    one_token = "one-token"
+Signed = Literal["two-heads", "one-token"]
 
 
 def fourier(
@@ -52,15 +36,15 @@ def fourier(
     context_length: Annotated[int, typer.Option("--context-length", metavar="T", help="Number of bits.")],
     variant: Annotated[
         Variant, typer.Option("--variant", help="The paper's weights with all or few parameters, or rescaled ones.")
-    ] = Variant.full,
+    ] = "full",
     inactive: Annotated[
         float | None,
         typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
     ] = None,
-    signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = Signed.two_heads,
+    signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = "two-heads",
     units: Annotated[
         Units, typer.Option("--units", help="Units of the perceptron, for even numbers of ones or for all (Theorem 9).")
-    ] = Units.even,
+    ] = "even",
     out: Out = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
     as_json: AsJson = False,
@@ -90,21 +74,21 @@ def fourier(
     key = jr.key(seed)
     built = fourier_components(
         function,
-        variant=variant.value,
+        variant=variant,
         inactive=inactive,
-        signed="two_heads" if signed is Signed.two_heads else "one_token",
-        units=units.value,
+        signed="two_heads" if signed == "two-heads" else "one_token",
+        units=units,
         key=stream(key, "trace"),
     )
     verdict = verify_fourier(built, key=stream(key, "inputs"))
-    facts = _facts(built, verdict, function, variant.value)
+    facts = _facts(built, verdict, function, variant)
     conclude(
         facts,
         built.model,
         verified=verdict.verified,
         out=out,
         as_json=as_json,
-        tell=_print_construction,
+        show=_print_construction,
         advice=lambda: (
             f"these weights do not compute the function: largest error {verdict.max_error:.2g}, promised "
             f"{built.error:.2g}. Coefficients of very different sizes round each other off: drop the smallest."

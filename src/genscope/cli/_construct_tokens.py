@@ -5,9 +5,8 @@ Guarantee: that of `constructions.verify_retrieval`; a model that does not verif
 """
 
 import math
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,21 +15,13 @@ from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
-    from genscope.constructions.retrieval import Retrieval
-    from genscope.tasks.token_regression import TokenRegression
+    from genscope.constructions import Retrieval, Verification
 
 LARGEST = {"tokens": 1024, "dimension": 256, "sparsity": 16, "encoding_dimension": 1024}
 _SAMPLE = 1000  # prompts among which no Gaussian token is longer than the default norm (mousavi2025, Lemma 12)
 
 
-class Link(StrEnum):
-    """What a label is, given its tokens: the names of `tasks.links.LINKS`."""
-
-    linear = "linear"
-    relu = "relu"
-    hermite2 = "hermite2"
-    average = "average"
-    norm2 = "norm2"
+Link = Literal["linear", "relu", "hermite2", "average", "norm2"]  # the names of `tasks.links.LINKS`
 
 
 Tokens = Annotated[int, typer.Option("--tokens", metavar="N", help="Tokens of a prompt.")]
@@ -52,90 +43,104 @@ Prompts = Annotated[
 Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Of encodings, link and prompts.")]
 
 
-def token_retrieval(
-    tokens: Tokens,
-    dimension: Dimension,
-    sparsity: Sparsity,
-    link: LinkName = Link.linear,
-    error: Error = 0.01,
-    encoding_dimension: EncodingDimension = None,
-    token_norm: TokenNorm = None,
-    prompts: Prompts = 64,
-    out: Out = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Build q attention heads that retrieve the tokens a label depends on, and verify them.
+def _mode(name: str, about: str) -> Callable[..., None]:
+    """The command that builds one of the two networks: they solve the same task, and take the same options."""
 
-    The label is a random function of the q tokens that a position of the prompt points to. Links hermite2 and norm2 are
-    approximated, within half of the error.
+    def construct(
+        tokens: Tokens,
+        dimension: Dimension,
+        sparsity: Sparsity,
+        link: LinkName = "linear",
+        error: Error = 0.01,
+        encoding_dimension: EncodingDimension = None,
+        token_norm: TokenNorm = None,
+        prompts: Prompts = 64,
+        out: Out = None,
+        seed: Seed = 0,
+        as_json: AsJson = False,
+    ) -> None:
+        sizes = {"tokens": tokens, "dimension": dimension, "sparsity": sparsity}
+        coded = math.ceil(8 * math.log(2 * max(tokens, 1) ** 2)) if encoding_dimension is None else encoding_dimension
+        _check(name, sizes | {"encoding_dimension": coded}, prompts, seed)
+        norm = math.sqrt(3 * math.e * dimension * math.log(_SAMPLE * tokens)) if token_norm is None else token_norm
+        distinct = 0.5 if encoding_dimension is None else 1 - 1 / coded  # the largest correlation, or only different
+        built, verdict = _built(name, sizes, link, coded, distinct, norm, error, prompts, seed)
+        facts = {
+            "construction": name,
+            **sizes,
+            "exact": verdict.exact,
+            "max_error": verdict.max_error,
+            "promised_error": built.error,
+            "inputs_checked": verdict.inputs_checked,
+            "norms": built.measured_norms(),
+            "source": built.source,
+            "promised_norms": dict(built.norms),
+            "link": link,
+            "encoding_dimension": coded,
+            "token_norm": norm,
+            "constants": dict(built.constants),
+        }
+        conclude(
+            facts,
+            built.model,
+            verified=verdict.verified,
+            out=out,
+            as_json=as_json,
+            show=_print_construction,
+            advice=lambda: (
+                f"these weights do not do what they should: largest error {verdict.max_error:.2g}, promised "
+                f"{built.error:.2g}. Rounding may have the better of them: try a smaller --token-norm or a larger "
+                "--error."
+            ),
+        )
 
-    Example: genscope construct token-retrieval --tokens 16 --dimension 8 --sparsity 2
-    """
-
-    def build(task: "TokenRegression", norm: float) -> "Retrieval":
-        from genscope.constructions.token_retrieval import token_retrieval
-
-        return token_retrieval(task, token_norm=norm, error=error)
-
-    sizes = {"tokens": tokens, "dimension": dimension, "sparsity": sparsity}
-    _construct("token-retrieval", build, sizes, link, encoding_dimension, token_norm, prompts, out, seed, as_json)
-
-
-def recurrent_retrieval(
-    tokens: Tokens,
-    dimension: Dimension,
-    sparsity: Sparsity,
-    link: LinkName = Link.linear,
-    error: Error = 0.01,
-    encoding_dimension: EncodingDimension = None,
-    token_norm: TokenNorm = None,
-    prompts: Prompts = 64,
-    out: Out = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Build a bidirectional RNN that solves simple token regression, and verify it.
-
-    All positions of a prompt point to the same q tokens; the weights do not depend on their number. Links hermite2 and
-    norm2 are approximated, within the error; with all others the network is exact.
-
-    Example: genscope construct recurrent-retrieval --tokens 12 --dimension 3 --sparsity 2
-    """
-
-    def build(task: "TokenRegression", norm: float) -> "Retrieval":
-        from genscope.constructions.recurrent_retrieval import recurrent_retrieval
-
-        return recurrent_retrieval(task, token_range=norm, error=error)
-
-    sizes = {"tokens": tokens, "dimension": dimension, "sparsity": sparsity}
-    _construct("recurrent-retrieval", build, sizes, link, encoding_dimension, token_norm, prompts, out, seed, as_json)
+    construct.__doc__ = about
+    return construct
 
 
-MODES = {"token-retrieval": token_retrieval, "recurrent-retrieval": recurrent_retrieval}
+MODES = {
+    "token-retrieval": _mode(
+        "token-retrieval",
+        """Build q attention heads that retrieve the tokens a label depends on, and verify them.
+
+        The label is a random function of the q tokens that a position of the prompt points to. Links hermite2 and norm2
+        are approximated, within half of the error.
+
+        Example: genscope construct token-retrieval --tokens 16 --dimension 8 --sparsity 2
+        """,
+    ),
+    "recurrent-retrieval": _mode(
+        "recurrent-retrieval",
+        """Build a bidirectional RNN that solves simple token regression, and verify it.
+
+        All positions of a prompt point to the same q tokens; the weights do not depend on their number. Links hermite2
+        and norm2 are approximated, within the error; with all others the network is exact.
+
+        Example: genscope construct recurrent-retrieval --tokens 12 --dimension 3 --sparsity 2
+        """,
+    ),
+}
 
 
-def _construct(
+def _built(
     name: str,
-    build: Any,
     sizes: dict[str, int],
     link: Link,
-    encoding_dimension: int | None,
-    token_norm: float | None,
+    encoding_dim: int,
+    max_correlation: float,
+    norm: float,
+    error: float,
     prompts: int,
-    out: Path | None,
     seed: int,
-    as_json: bool,
-) -> None:
-    tokens, dimension, sparsity = sizes.values()
-    encoded = math.ceil(8 * math.log(2 * max(tokens, 1) ** 2)) if encoding_dimension is None else encoding_dimension
-    _check(name, sizes | {"encoding_dimension": encoded}, prompts, seed)
+) -> tuple["Retrieval", "Verification"]:
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
     import jax.random as jr
 
+    from genscope.constructions.recurrent_retrieval import recurrent_retrieval
     from genscope.constructions.retrieval import verify_retrieval
+    from genscope.constructions.token_retrieval import token_retrieval
     from genscope.random import stream
     from genscope.tasks.token_regression import TokenRegression
 
@@ -143,45 +148,21 @@ def _construct(
     heads = name == "token-retrieval"
     task = TokenRegression.draw(
         stream(key, "task"),
-        context_length=tokens,
-        dim=dimension,
-        sparsity=sparsity,
-        link=link.value,
-        encoding_dim=encoded,
-        max_correlation=0.5 if encoding_dimension is None else 1 - 1 / encoded,  # or only different
+        context_length=sizes["tokens"],
+        dim=sizes["dimension"],
+        sparsity=sizes["sparsity"],
+        link=link,
+        encoding_dim=encoding_dim,
+        max_correlation=max_correlation,
         shared_positions=not heads,
         scale="sqrt_d_over_q" if heads else "none",
     )
-    norm = math.sqrt(3 * math.e * dimension * math.log(_SAMPLE * tokens)) if token_norm is None else token_norm
-    built = build(task, norm)
-    verdict = verify_retrieval(built, prompts=prompts, key=stream(key, "prompts"))
-    facts = {
-        "construction": name,
-        **sizes,
-        "exact": verdict.exact,
-        "max_error": verdict.max_error,
-        "promised_error": built.error,
-        "inputs_checked": verdict.inputs_checked,
-        "norms": built.measured_norms(),
-        "source": built.source,
-        "promised_norms": dict(built.norms),
-        "link": link.value,
-        "encoding_dimension": encoded,
-        "token_norm": norm,
-        "constants": dict(built.constants),
-    }
-    conclude(
-        facts,
-        built.model,
-        verified=verdict.verified,
-        out=out,
-        as_json=as_json,
-        tell=_print_construction,
-        advice=lambda: (
-            f"these weights do not do what they should: largest error {verdict.max_error:.2g}, promised "
-            f"{built.error:.2g}. Rounding may have the better of them: try a smaller --token-norm or a larger --error."
-        ),
+    built = (
+        token_retrieval(task, token_norm=norm, error=error)
+        if heads
+        else recurrent_retrieval(task, token_range=norm, error=error)
     )
+    return built, verify_retrieval(built, prompts=prompts, key=stream(key, "prompts"))
 
 
 def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:

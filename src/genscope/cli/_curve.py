@@ -55,7 +55,7 @@ class Axis:
         return Axis(name, about.meaning, about.between(low, high, STEPS))
 
 
-def tell(bound: Bound) -> None:
+def print_bound(bound: Bound) -> None:
     """A bound: its terms, its sum, and how far it can be trusted."""
     rows = [[name, _cell(value)] for name, value in bound.terms.items()]
     rows += [["sum", _cell(bound.value)]] if len(rows) > 1 else []
@@ -69,7 +69,7 @@ def _cell(value: float) -> str:
     return f"{value:.7g}"
 
 
-def tell_curve(axis: Axis, curve: Curve) -> None:
+def print_curve(axis: Axis, curve: Curve) -> None:
     """A table with one row per value of the axis."""
     _, bound = curve[0]
     judged = bound.vacuous is not None

@@ -40,7 +40,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             silence()
             raise typer.Exit(READER_GONE) from None
         except (Refusal, OSError, UnicodeError) as error:
-            complain(_told(error))
+            complain(_described(error))
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -51,7 +51,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """An error in our words: those of the system name a file, and not what to do about it."""
     if isinstance(error, OSError) and error.filename is not None:
         return (

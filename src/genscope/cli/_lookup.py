@@ -22,7 +22,7 @@ from genscope.refusal import Refusal
 def find_study(name: str) -> Study:
     """The shipped study of that name, or the one in `file.py:name`."""
     if name.startswith("learn:"):
-        return _asked(name)
+        return _study_of_question(name)
     file, colon, attribute = name.rpartition(":")
     if colon and file.endswith(".py"):
         return _study_in(Path(file), attribute)
@@ -34,13 +34,11 @@ def find_study(name: str) -> Study:
     if name in shipped:
         return shipped[name]
     near = difflib.get_close_matches(name, shipped, n=1, cutoff=0.5)
-    advice = f"Did you mean {near[0]}?" if near else "Choose one of these."
-    raise Refusal(
-        f"got the study {name!r}: shipped are {', '.join(shipped)}; one of your own is named file.py:study. {advice}"
-    )
+    advice = f"Did you mean {near[0]}?" if near else "Choose a name that genscope list shows."
+    raise Refusal(f"there is no study {name!r} among the {len(shipped)}; yours is written file.py:study. {advice}")
 
 
-def _asked(text: str) -> Study:
+def _study_of_question(text: str) -> Study:
     """The study of a question that was asked by `genscope learn`."""
     from genscope.questions.question import parsed
     from genscope.questions.study import study

@@ -4,9 +4,9 @@ Departures: the store may also be named by the environment variable GENSCOPE_STO
 Guarantee: exact.
 """
 
-from enum import StrEnum
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,18 +17,8 @@ SEEDS = 2**32  # how many keys a number may choose from
 SEED = f"lies between 0 and {SEEDS - 1}"
 
 
-class Budget(StrEnum):
-    """How much computing a run may cost."""
-
-    quick = "quick"
-    standard = "standard"
-    paper = "paper"
-
-
-class Retry(StrEnum):
-    """Which stored trials run again."""
-
-    failed = "failed"
+Budget = Literal["quick", "standard", "paper"]
+Retry = Literal["failed"]
 
 
 BudgetChoice = Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")]
@@ -81,6 +71,11 @@ DataFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
+
+
+def store_option(given: str, address: str) -> str:
+    """How a command to repeat names the store: not at all if it is the default one, and never with a password."""
+    return "" if given == DEFAULT_STORE else f" --store {shlex.quote(address)}"
 
 
 def check_options(command: str, *checks: tuple[str, float, bool, str]) -> None:

@@ -20,18 +20,20 @@ _ROOMY = 110  # columns from which on the bar is long
 
 
 class Lines:
-    """Progress as lines: one when a study begins, one when it ends, and one now and then between."""
+    """Progress as lines: one when a study begins, one when it ends, and one now and then between, if there is news."""
 
     def __init__(self, say: Callable[[str], None]):
         self._say = say
-        self._last: dict[str, float] = {}
+        self._last: dict[str, tuple[float, str]] = {}
 
     def __call__(self, now: Progress) -> None:
         """Say how far a study is, if it is time to."""
         ends, before = now.doing == "done", self._last.get(now.study)
-        if ends or before is None or time.monotonic() >= before + EVERY_SECONDS:
-            self._last[now.study] = time.monotonic()
-            self._say(f"{now.study}: {describe(now)}")
+        if ends or before is None or time.monotonic() >= before[0] + EVERY_SECONDS:
+            text = f"{now.study}: {describe(now)}"
+            self._last[now.study] = time.monotonic(), text
+            if ends or before is None or text != before[1]:
+                self._say(text)
         if ends:
             del self._last[now.study]
 

@@ -12,7 +12,7 @@ from genscope.cli._options import Retry
 from genscope.cli._output import print_json
 from genscope.cli._pool import computing, fitting
 from genscope.cli._progress import following
-from genscope.cli._tell import tell_plan
+from genscope.cli._run_tables import print_plan
 from genscope.lab import Selection, Store, Study, Summary, preview
 from genscope.lab import run as run_study
 from genscope.lab.plans.design import cores
@@ -25,7 +25,7 @@ def check_dry_run(command: str, dry_run: bool, retry: Retry | None) -> None:
         raise Refusal(f"{command} got --dry-run and --retry: the first runs nothing. Leave one of them out.")
 
 
-def tell_cost(
+def print_cost(
     selection: Selection,
     *,
     store: str,
@@ -37,7 +37,7 @@ def tell_cost(
     """Say how many trials a run would compute, and about how long."""
     with computing(workers, cluster, time_limit) as pool, find_store(store) or contextlib.nullcontext() as known:
         plan = expected(selection, preview(known, selection, workers=1), pool.slots() if pool else cores())
-    print_json(plan) if as_json else tell_plan(plan)
+    print_json(plan) if as_json else print_plan(plan)
 
 
 @contextlib.contextmanager

@@ -41,7 +41,7 @@ def imported(reference: str) -> Callable[..., Any]:
     """What a reference names; for modules the current directory comes first, as in `python -m`."""
     if not is_reference(reference):
         raise Refusal(
-            f"got {reference!r} for a function of yours: it is written package.module:function or file.py:function, "
+            f"got {reference!r} as the name of your function: write package.module:function or file.py:function, "
             "with dots for directories in the name of a module. Write for example my_models:target."
         )
     place, _, path = reference.rpartition(":")

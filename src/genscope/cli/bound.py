@@ -169,7 +169,7 @@ def _run(
         raise Refusal(f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones.")
     if axis is None:
         bound = apply(function, given)
-        print_json(bound.facts()) if as_json else _curve.tell(bound)
+        print_json(bound.facts()) if as_json else _curve.print_bound(bound)
         return
     curve = [(value, apply(function, {**given, axis.name: value})) for value in axis.values]
     if plot is not None:
@@ -179,4 +179,4 @@ def _run(
     elif plot is not None:
         typer.echo(f"{plot}: {name} along {axis.name}, {len(curve)} values")
     else:
-        _curve.tell_curve(axis, curve)
+        _curve.print_curve(axis, curve)

@@ -32,7 +32,7 @@ def certify(
         typer.Option(
             "--prior-deviation",
             metavar="X",
-            help="Of the prior's weights, settled without these data. Default: the best for each array, and paid for.",
+            help="Deviation of the prior's weights, chosen without these data. Default: tuned for each array.",
         ),
     ] = None,
     confidence: Annotated[
@@ -44,7 +44,7 @@ def certify(
         str,
         typer.Option("--loss", metavar="NAME", help=LOSS_HELP.format("error (of labels as for the two before); ")),
     ] = "squared",
-    steps: Annotated[int, typer.Option("--steps", metavar="N", help="Of the search for good deviations.")] = 300,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", help="Steps of the search for good deviations.")] = 300,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the search and of the draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:

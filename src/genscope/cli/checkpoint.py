@@ -31,7 +31,7 @@ def checkpoint(
     ],
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="Sizes of the model. Default: config.json beside it."),
+        typer.Option("--config", metavar="FILE", help="Sizes of the model. Default: config.json next to it."),
     ] = None,
     heads: Annotated[
         int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, whatever the config says.")
@@ -154,20 +154,20 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
     for label, norm in facts["embedding_norms"].items():
         typer.echo(f"Longest row of the {label} embeddings: {_number(norm)}")
     if withheld := facts["bounds"]["withheld"]:
-        _tell_list("No bounds are given:", withheld)
-        _tell_list("The theorem leaves out:", facts["left_out"])
+        _print_list("No bounds are given:", withheld)
+        _print_list("The theorem leaves out:", facts["left_out"])
     else:
-        _tell_bounds(facts["bounds"])
-        _tell_list("The theorem leaves out, and so do these bounds:", facts["left_out"])
+        _print_bounds(facts["bounds"])
+        _print_list("The theorem leaves out, and so do these bounds:", facts["left_out"])
 
 
-def _tell_list(heading: str, parts: list[str]) -> None:
+def _print_list(heading: str, parts: list[str]) -> None:
     typer.echo(heading)
     for part in parts:
         typer.echo(f"- {part}")
 
 
-def _tell_bounds(bounds: dict[str, Any]) -> None:
+def _print_bounds(bounds: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     print_table(

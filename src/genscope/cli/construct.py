@@ -5,8 +5,7 @@ Guarantee: that of `constructions.verify`; a model that does not verify is not w
 """
 
 import math
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,18 +18,13 @@ if TYPE_CHECKING:
 LONGEST = 1_000_000  # bits: some hundred MB of weights
 
 
-class Encoding(StrEnum):
-    """How bits become tokens."""
-
-    positional = "positional"
-    bag = "bag"
-    random = "random"
+Encoding = Literal["positional", "bag", "random"]
 
 
 def construct(
     expression: Annotated[str, typer.Argument(metavar="EXPR", help="Boolean expression, such as 'x3 & ~x17'.")],
     context_length: Annotated[int, typer.Option("--context-length", metavar="T", help="Number of bits.")],
-    encoding: Annotated[Encoding, typer.Option("--encoding", help="How bits become tokens.")] = Encoding.positional,
+    encoding: Annotated[Encoding, typer.Option("--encoding", help="How bits become tokens.")] = "positional",
     dimension: Annotated[
         int | None, typer.Option("--dimension", metavar="D", help="Of random vectors. Default: 8 s log(2T).")
     ] = None,
@@ -65,11 +59,11 @@ def construct(
     function = constructions.SparseFunction.parse(expression, context_length=context_length)
     key = jr.key(seed)
     build = functools.partial(
-        constructions.construct, encoding=encoding.value, dimension=dimension, key=stream(key, "vectors")
+        constructions.construct, encoding=encoding, dimension=dimension, key=stream(key, "vectors")
     )
     built = build(function)
     verdict = constructions.verify(built, function, key=stream(key, "inputs"))
-    facts = _facts(built, verdict, function) | {"expression": expression, "encoding": encoding.value}
+    facts = _facts(built, verdict, function) | {"expression": expression, "encoding": encoding}
     if find_gamma:
         facts["smallest_gamma"] = constructions.smallest_gamma(build, function, key=stream(key, "inputs"))
     conclude(
@@ -78,7 +72,7 @@ def construct(
         verified=verdict.verified,
         out=out,
         as_json=as_json,
-        tell=lambda facts: _print_construction(facts, built),
+        show=lambda facts: _print_construction(facts, built),
         advice=lambda: _what_would_do(facts, built),
     )
 
@@ -131,7 +125,7 @@ def _print_construction(facts: dict[str, Any], built: "Construction") -> None:
     typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
     print_table("Frobenius norms", ["weight", "norm", "at most", "theorem"], rows)
     print_table(
-        "What the covering bound of its head asks for, at half the margin of the output",
+        "Arguments of the covering bound for its head, at half the margin of the output",
         ["argument", "value"],
         [[name.replace("_", " "), f"{value:.6g}"] for name, value in facts["head"].items()],
     )

@@ -4,9 +4,8 @@ Guarantee: Parquet holds what `Store.frame` gives, exactly; CSV writes lists as 
 text that a spreadsheet would take for a formula.
 """
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,16 +16,12 @@ if TYPE_CHECKING:
     from genscope.lab import Reading, Store
 
 
-class Format(StrEnum):
-    """Kinds of files."""
-
-    parquet = "parquet"
-    csv = "csv"
+Format = Literal["parquet", "csv"]
 
 
 def export(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in the store.")],
-    format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = Format.parquet,
+    format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = "parquet",
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Default: STUDY.parquet or .csv. A file of that name is replaced."),
@@ -45,9 +40,9 @@ def export(
 
     with Store(store, read_only=True) as opened:
         frame = _reading(opened, study, budget).frame
-    path = out or Path(f"{study}.{format.value}")
-    write_frame(frame, path, csv=format is Format.csv)
-    facts = {"study": study, "file": str(path), "format": format.value, "rows": frame.height, "columns": frame.columns}
+    path = out or Path(f"{study}.{format}")
+    write_frame(frame, path, csv=format == "csv")
+    facts = {"study": study, "file": str(path), "format": format, "rows": frame.height, "columns": frame.columns}
     if as_json:
         print_json(facts)
     else:
@@ -64,5 +59,5 @@ def _reading(store: "Store", study: str, budget: Budget | None) -> "Reading":
     found = [each for each in selections if each.budget == budget]
     if not found:
         known = "; ".join(each.title for each in selections)
-        raise Refusal(f"got {study} at budget {budget.value}: the store holds {known}. Choose one, or leave it out.")
+        raise Refusal(f"got {study} at budget {budget}: the store holds {known}. Choose one, or leave it out.")
     return largest(store, found)[1]

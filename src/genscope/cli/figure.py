@@ -33,13 +33,13 @@ def figure(
 
     Example: genscope figure mousavi2025-1str --number 1 --out figure.pdf
     """
-    need("report", given=f"figure was asked for {out}")
+    need("report", given="genscope figure")
     from genscope.cli._output import print_json
     from genscope.lab import Store
     from genscope.report.file import write_figure
 
     with Store(store, read_only=True) as opened:
-        path, heading = write_figure(opened, out, study=study, number=number, budget=budget and budget.value)
+        path, heading = write_figure(opened, out, study=study, number=number, budget=budget)
     if as_json:
         print_json({"figure": str(path), "store": opened.url, "study": study, "number": number, "heading": heading})
     else:

@@ -3,27 +3,13 @@
 Guarantee: what is stored already is not computed again; thresholds have intervals, or are bounds.
 """
 
-import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from genscope.cli import _options
 from genscope.cli._errors import complain
-from genscope.cli._options import (
-    DEFAULT_STORE,
-    AcceptChanges,
-    AsJson,
-    Budget,
-    BudgetChoice,
-    Cluster,
-    DryRun,
-    RetryFailed,
-    StoreUrl,
-    TimeLimit,
-    Workers,
-)
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -33,12 +19,7 @@ if TYPE_CHECKING:
 _PICTURES = (".svg", ".png", ".pdf")
 
 
-class OptimizerName(StrEnum):
-    """What takes the steps."""
-
-    adam = "adam"
-    adamw = "adamw"
-    sgd = "sgd"
+OptimizerName = Literal["adam", "adamw", "sgd"]
 
 
 def learn(
@@ -58,9 +39,11 @@ def learn(
         ),
     ] = None,
     layers: Annotated[
-        int | None, typer.Option("--layers", metavar="N", help="Of the network deep. Default: 2.")
+        int | None, typer.Option("--layers", metavar="N", help="Layers of the network deep. Default: 2.")
     ] = None,
-    heads: Annotated[int | None, typer.Option("--heads", metavar="N", help="Of the network deep. Default: 4.")] = None,
+    heads: Annotated[
+        int | None, typer.Option("--heads", metavar="N", help="Heads of the network deep. Default: 4.")
+    ] = None,
     dim: Annotated[
         int | None, typer.Option("--dim", metavar="N", help="Width of the network deep. Default: 32.")
     ] = None,
@@ -85,23 +68,23 @@ def learn(
         bool, typer.Option("--fixed-support", metavar="", help="Keep the bits where the expression has them.")
     ] = False,
     rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
-    steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Most steps of a run.")] = None,
-    optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="What takes the steps.")] = None,
-    budget: BudgetChoice = Budget.standard,
+    steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Maximum number of training steps.")] = None,
+    optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="Optimizer of all networks.")] = None,
+    budget: _options.BudgetChoice = "standard",
     width: Annotated[
         float | None, typer.Option("--width", metavar="X", help="Ends the search: interval within a factor 1 + X.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer: .svg, .png or .pdf.")
     ] = None,
-    dry_run: DryRun = False,
-    retry: RetryFailed = None,
-    workers: Workers = None,
-    cluster: Cluster = None,
-    time_limit: TimeLimit = None,
-    accept_changes: AcceptChanges = False,
-    store: StoreUrl = DEFAULT_STORE,
-    as_json: AsJson = False,
+    dry_run: _options.DryRun = False,
+    retry: _options.RetryFailed = None,
+    workers: _options.Workers = None,
+    cluster: _options.Cluster = None,
+    time_limit: _options.TimeLimit = None,
+    accept_changes: _options.AcceptChanges = False,
+    store: _options.StoreUrl = _options.DEFAULT_STORE,
+    as_json: _options.AsJson = False,
 ) -> None:
     """Measure how many samples networks need to learn a function, and compare with theory.
 
@@ -114,11 +97,11 @@ def learn(
 
     prepare_jax()
     from genscope.cli._output import print_json
-    from genscope.cli._running import check_dry_run, finished, tell_cost
+    from genscope.cli._running import check_dry_run, finished, print_cost
     from genscope.cli._user_code import users_code
     from genscope.lab.results.cautions import cautions
     from genscope.lab.results.mixtures import failed_trials
-    from genscope.questions.asking import prepare
+    from genscope.questions.prepared import prepare
 
     if plot is not None:
         _check_picture(plot)
@@ -129,7 +112,7 @@ def learn(
             function,
             context_length=_lengths(context_length),
             network=named,
-            budget=budget.value,
+            budget=budget,
             noise=noise,
             bias=_bias(bias),
             accuracy=accuracy,
@@ -139,26 +122,27 @@ def learn(
             fixed_support=fixed_support,
             rate=rate,
             steps=steps,
-            optimizer=None if optimizer is None else optimizer.value,
+            optimizer=optimizer,
             width=width,
         )
     computed_by = {"store": store, "workers": workers, "cluster": cluster, "time_limit": time_limit}
     if dry_run:
-        tell_cost(asked.selection, as_json=as_json, **computed_by)
+        print_cost(asked.selection, as_json=as_json, **computed_by)
         return
     with finished(asked.study, asked.selection, retry=retry, accept_changes=accept_changes, **computed_by) as (
         stored,
         _,
     ):
-        answer = asked.collect(stored)
+        answer, where = asked.collect(stored), _options.store_option(store, stored.url)
     frame = answer.reading.frame
     for warning in cautions(answer.reading):
         complain(f"warning: {warning}")
-    if plot is not None:
-        answer.plot(plot)
-    print_json(answer.facts()) if as_json else _print_answer(answer, _again(store))
     failed = failed_trials(frame)
-    if 0 < len(failed) == len(frame):
+    nothing = 0 < len(failed) == len(frame)
+    if plot is not None and not nothing:
+        answer.plot(plot)
+    print_json(answer.facts()) if as_json else _print_answer(answer, where)
+    if nothing:
         complain(f"every trial failed. The first one says:\n{failed['error'][0].rstrip()}")
         raise typer.Exit(1)
 
@@ -200,10 +184,6 @@ def _check_picture(path: Path) -> None:
             f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
             "exists. Give such a name, or make the directory first."
         )
-
-
-def _again(store: str) -> str:
-    return "" if store == DEFAULT_STORE else f" --store {shlex.quote(store)}"
 
 
 def _print_answer(answer: "Answer", store: str) -> None:

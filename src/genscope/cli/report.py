@@ -29,13 +29,13 @@ def report(
 
     Example: genscope report --store sqlite:///results.db --out report.html
     """
-    need("report", given=f"report was asked for {out}")
+    need("report", given="genscope report")
     from genscope.cli._output import print_json
     from genscope.lab import Store
     from genscope.report.page import write_report
 
     with Store(store, read_only=True) as opened:
-        path = write_report(opened, out, budget=budget and budget.value, only=study or ())
+        path = write_report(opened, out, budget=budget, only=study or ())
         studies = sorted(study or opened.manifests())
         verdicts = opened.verdicts()
         claims = [row["claim"] for row in verdicts if not study or {*row["verdict"].get("studies", ())} & {*study}]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from genscope.cli._errors import complain
-from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, Budget, BudgetChoice, StoreUrl
+from genscope.cli._options import DEFAULT_STORE, AcceptChanges, AsJson, BudgetChoice, StoreUrl
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -24,7 +24,7 @@ _MOST_WORKERS = 8  # each holds JAX and its programs, half a gigabyte
 
 
 def reproduce(
-    budget: BudgetChoice = Budget.quick,
+    budget: BudgetChoice = "quick",
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,
@@ -44,7 +44,7 @@ def reproduce(
 
     Example: genscope reproduce --budget quick --only A4 --only A6
     """
-    need("report", given="reproduce was asked for report.html")
+    need("report", given="genscope reproduce")
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
@@ -66,10 +66,10 @@ def reproduce(
         why = "may not be written by this user" if out.is_dir() else "is not a directory"
         raise Refusal(f"reproduce got --out {out}, which {why}: report.html goes into it. Make it, or name another.")
     many = workers or min(cores(), _MOST_WORKERS)
-    table = ClaimsTable(claims, budget.value, console(stderr=True))
+    table = ClaimsTable(claims, budget, console(stderr=True))
     with Store(store) as opened, resumable(opened), table.live():
         options = {"workers": many if many > 1 else None, "watcher": table, "accept_changes": accept_changes}
-        found = decide(opened, budget.value, only=names, **options)
+        found = decide(opened, budget, only=names, **options)
         path = write_report(opened, out / "report.html")
         facts = provenance()
     if as_json:
@@ -77,7 +77,7 @@ def reproduce(
             {
                 "claims": [verdict.as_dict() for verdict in found.verdicts],
                 "broken": found.broken,
-                "budget": budget.value,
+                "budget": budget,
                 "seconds": time.monotonic() - start,
                 "versions": facts["libraries"] | {"python": facts["python"]},
                 "report": str(path),

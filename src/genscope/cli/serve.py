@@ -19,18 +19,19 @@ def serve(
         bool, typer.Option("--no-browser", metavar="", help="Print the address and open no browser.")
     ] = False,
 ) -> None:
-    """Open the explorer in a browser: functions, constructions, bounds and studies.
+    """Open the explorer in a browser: functions, constructions, bounds, training and studies.
 
-    The address holds a secret that lets your browser in. The page works offline, never trains and never writes.
+    The address holds a secret that lets your browser in. The page works offline. Only the room Learn trains
+    networks, in a process of its own, and stores their runs.
 
     Example: genscope serve --store sqlite:///genscope.db
     """
     if port and not 1024 <= port <= 65535:
         raise Refusal(
-            f"serve got --port {port}: ports for everybody are 1024 to 65535. Choose one, or leave it out for a free "
-            "one."
+            f"serve got --port {port}: a port must be from 1024 to 65535. Choose one, or leave the option out to use "
+            "any free port."
         )
-    need("explorer", given="serve was asked for the explorer")
+    need("explorer", given="genscope serve")
     from genscope.cli._jax import set_threads
 
     set_threads()

@@ -50,7 +50,7 @@ class AskedBound:
                 if text:
                     values[word] = _value(self.name, word, each, text)
                 elif each.required:
-                    raise Refusal(f"{self.name} got no {word}: {_range(each)}. Give a number.")
+                    raise Refusal(f"{word} is missing: {_range(each)}. Give a number.")
             except ValueError as error:
                 wrong[word] = str(error)
         return values, wrong

@@ -136,7 +136,7 @@ def _refused(status: int, message: str, **place: int) -> Response:
 
 
 def _no_constant(word: str) -> float:
-    raise Refusal(f"{word} is no number of JSON")
+    raise Refusal(f"{word} is not a number in JSON")
 
 
 def _file(found: Download) -> Response:

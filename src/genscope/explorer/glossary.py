@@ -110,7 +110,7 @@ GLOSSARY: dict[str, Term] = {
     ),
     "norm": Term(
         "Norm and promise",
-        "The Frobenius norm of a weight matrix, beside the bound that the proof gives for it and the paper's order. "
+        "The Frobenius norm of a weight matrix, with the bound that the proof gives for it and the paper's order. "
         "The measured norm is never above the promise.",
         "edelman2022, Section 5",
     ),

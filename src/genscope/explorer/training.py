@@ -1,6 +1,6 @@
 """Training for the room Learn: one process at a time beside the server, which reads what it writes and ends it in time.
 
-The server itself never trains. The process is `python -m genscope.questions.watched`; a line of JSON tells it what to
+The server itself never trains. The process is `python -m genscope.questions.live`; a line of JSON tells it what to
 do, and it writes events, a line each, which a thread collects here. A request only looks at what was collected.
 
 Guarantee: exact; at most one process, for at most `LONGEST_SECONDS`, of which at most `MOST_EVENTS` events are kept; it
@@ -26,7 +26,7 @@ MOST_EVENTS = 5_000
 LONGEST_EVENT = 200_000  # characters
 AT_ONCE = 200  # events of an answer
 PATIENCE = 4.0  # seconds between asking a process to end and ending it
-COMMAND = (sys.executable, "-m", "genscope.questions.watched")
+COMMAND = (sys.executable, "-m", "genscope.questions.live")
 
 
 class Training:

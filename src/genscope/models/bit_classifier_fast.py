@@ -20,7 +20,7 @@ from genscope.models.bit_classifier import EPSILON, BitClassifier, centre, total
 RANGE = 80.0  # between a head's largest score and the least maximum of an example: e^40 and e^-40 are safe float32
 
 
-class Table(NamedTuple):
+class TokenTable(NamedTuple):
     """Scores and values of the 2T tokens that exist, and of CLS: the parts of a head are its k values, then its score.
 
     Tokens are kept in factors, scale · (position + token). Positions come last, which is what vectorises.
@@ -93,7 +93,7 @@ def quotients(sums: Float[Array, "columns m"], heads: int) -> Float[Array, "d m"
     return (numerators / sums[None, -heads:]).reshape(-1, sums.shape[1])
 
 
-def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
+def sum_rows(table: TokenTable, x: Float[Array, "m tokens"]) -> Float[Array, "columns m"]:
     """Numerators and denominators of all heads for all examples.
 
     Good while the table is `narrow`. The cheaper sum_t N_0 + b (N_1 - N_0) cancels and is never used.
@@ -101,7 +101,7 @@ def sum_rows(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "columns
     return table.rows().sums(x)
 
 
-def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
+def mix_by_example(table: TokenTable, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
     """Attention outputs one example after the other, each with its own maximum: safe for any scores, and slow."""
     zero, one = jnp.unstack(table.columns(), axis=2)
 
@@ -117,16 +117,16 @@ def mix_by_example(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d
 # The derivative is written out so that a step pays for one of the two forms only: differentiated as it stands, `cond`
 # would save the intermediates of both, m·T·heads numbers several times over. It also passes over the rows less often.
 @jax.custom_vjp
-def mix(table: Table, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
+def mix(table: TokenTable, x: Float[Array, "m tokens"]) -> Float[Array, "d m"]:
     """Attention outputs of all examples, by one product while that is safe."""
 
-    def by_product(table: Table, x: Array) -> Array:
+    def by_product(table: TokenTable, x: Array) -> Array:
         return quotients(sum_rows(table, x), table.cls.shape[1])
 
     return jax.lax.cond(table.narrow(), by_product, mix_by_example, table, x)
 
 
-def _mix_forward(table: Table, x: Array):
+def _mix_forward(table: TokenTable, x: Array):
     narrow, rows = table.narrow(), table.rows()
 
     def by_product(table, rows, x):
@@ -150,13 +150,13 @@ def _mix_backward(saved, cotangent: Float[Array, "d m"]):
 
 
 def mix_gradient(
-    table: Table,
+    table: TokenTable,
     x: Float[Array, "m tokens"],
     rows: Rows,
     sums: Float[Array, "columns m"],
     cotangent: Float[Array, "d m"],
     product: Callable[[Array, Array], Array] = jnp.matmul,
-) -> Table:
+) -> TokenTable:
     """Derivative of the attention outputs by one product, of a matrix with the examples' tokens."""
     sums = sums.reshape(*table.cls.shape, -1)
     to_numerators = cotangent.reshape(sums[:-1].shape) / sums[-1:]
@@ -166,9 +166,9 @@ def mix_gradient(
 
 
 def _to_table(
-    table: Table, rows: Rows, to_tokens: Float[Array, "parts heads 2 T"], to_cls: Float[Array, "parts heads"]
-) -> Table:
-    """Derivative of `Table.rows`: from the rows to the factors of the table, with the reference held fixed.
+    table: TokenTable, rows: Rows, to_tokens: Float[Array, "parts heads 2 T"], to_cls: Float[Array, "parts heads"]
+) -> TokenTable:
+    """Derivative of `TokenTable.rows`: from the rows to the factors of the table, with the reference held fixed.
 
     Written out, one bit after the other: differentiated by JAX it takes three times as long, in sums that do not fuse.
     """
@@ -183,7 +183,7 @@ def _to_table(
 
     (zero, to_scale_zero), (one, to_scale_one) = of_bit(0), of_bit(1)
     to_cls_scores = jnp.sum(to_cls * rows.cls, axis=0)  # the weight is a factor of every part
-    return Table(
+    return TokenTable(
         zero + one,
         jnp.stack([total(zero), total(one)], axis=-1),
         jnp.stack([to_scale_zero, to_scale_one]),
@@ -194,7 +194,7 @@ def _to_table(
 mix.defvjp(_mix_forward, _mix_backward)
 
 
-def table(model: BitClassifier) -> Table:
+def table(model: BitClassifier) -> TokenTable:
     r"""Scores and values of all tokens that can occur, up to what softmax cannot see.
 
     The norm of $x = P_t + E_\beta$ is affine after division by its deviation, so the maps act on $P$ and $E$ apart:
@@ -207,7 +207,7 @@ def table(model: BitClassifier) -> Table:
     maps = model.gain_attention[None, None] * jnp.concatenate([values, fold[None]])
     position, token, cls = centre(model.position), centre(model.token), centre(model.cls)
     squares = total(position**2)[None] + 2 * token @ position.T + total(token**2)[:, None]
-    return Table(
+    return TokenTable(
         jnp.einsum("khd,td->kht", maps, position),
         jnp.einsum("khd,bd->khb", maps, token),
         jax.lax.rsqrt(squares / dim + EPSILON),

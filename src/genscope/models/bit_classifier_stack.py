@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, Key
 from genscope.models.bit_classifier import BitClassifier, Initialisation, total
 from genscope.models.bit_classifier_fast import (
     Rows,
-    Table,
+    TokenTable,
     indicators,
     mix_by_example,
     mix_gradient,
@@ -58,18 +58,18 @@ def outputs_of_indicators(models: Stack, x: Float[Array, "m tokens"]) -> Float[A
 CONDITION = 300.0  # up to which the half product loses less than three digits of float32's seven
 
 
-def _by_product(tables: Table, rows: Rows, x: Array) -> tuple[Array, Array]:
+def _by_product(tables: TokenTable, rows: Rows, x: Array) -> tuple[Array, Array]:
     return _quotients(tables, jax.vmap(Rows.sums, in_axes=(0, None))(rows, x))
 
 
-def _by_half_product(tables: Table, rows: Rows, x: Array) -> tuple[Array, Array]:
+def _by_half_product(tables: TokenTable, rows: Rows, x: Array) -> tuple[Array, Array]:
     """As if all bits were 0, and a product with those that are not."""
     zero, one = rows.tokens[..., 0, :], rows.tokens[..., 1, :]
     if_zero = (rows.cls + total(zero)).reshape(len(zero), -1, 1)
     return _quotients(tables, (one - zero).reshape(len(zero), -1, zero.shape[-1]) @ _ones(x).T + if_zero)
 
 
-def _quotients(tables: Table, sums: Float[Array, "runs columns m"]) -> tuple[Array, Array]:
+def _quotients(tables: TokenTable, sums: Float[Array, "runs columns m"]) -> tuple[Array, Array]:
     return jax.vmap(lambda each: quotients(each, tables.cls.shape[-1]))(sums), sums
 
 
@@ -82,7 +82,7 @@ def _half_product(columns: Float[Array, "columns m"], x: Float[Array, "m tokens"
     return jnp.concatenate([total(columns)[:, None] - one, one], axis=1)
 
 
-def _form(tables: Table, rows: Rows) -> Int[Array, ""]:
+def _form(tables: TokenTable, rows: Rows) -> Int[Array, ""]:
     """Which form is right for all classifiers: 0 the half product, 1 the whole one, 2 example by example.
 
     The half product subtracts what bits would add if they were 0. What is left of a denominator is at least the sum of
@@ -90,24 +90,24 @@ def _form(tables: Table, rows: Rows) -> Int[Array, ""]:
     """
     weights, cls = rows.tokens[:, -1], rows.cls[:, -1]
     condition = (total(weights.max(axis=2)) + cls) / (total(weights.min(axis=2)) + cls)
-    narrow = jnp.all(jax.vmap(Table.narrow)(tables))
+    narrow = jnp.all(jax.vmap(TokenTable.narrow)(tables))
     return jnp.where(narrow, jnp.where(jnp.all(condition < CONDITION), 0, 1), 2)
 
 
-def _by_example(tables: Table, x: Array) -> Array:
+def _by_example(tables: TokenTable, x: Array) -> Array:
     return jax.lax.map(lambda each: mix_by_example(each, x), tables)
 
 
 # As in the shortcut of one classifier, the derivative is written out: `vmap` of that one would compute both of its
 # forms, of which one is slow.
 @jax.custom_vjp
-def mix(tables: Table, x: Float[Array, "m tokens"]) -> Float[Array, "runs d m"]:
+def mix(tables: TokenTable, x: Float[Array, "m tokens"]) -> Float[Array, "runs d m"]:
     """Attention outputs of all classifiers on all examples, by one product while that is safe for each of them."""
     return _mix_forward(tables, x)[0]
 
 
-def _mix_forward(tables: Table, x: Array):
-    rows = jax.vmap(Table.rows)(tables)
+def _mix_forward(tables: TokenTable, x: Array):
+    rows = jax.vmap(TokenTable.rows)(tables)
     form = _form(tables, rows)
 
     def by_example(tables, rows, x):

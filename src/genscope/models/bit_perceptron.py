@@ -2,7 +2,6 @@ r"""A perceptron over bits: layers of ReLU units on the signs of the bits; witho
 
 Source: the feedforward rival that every textbook has; weights start as He et al. (2015) propose, N(0, 2/fan-in), the
 last layer's as N(0, 1/fan-in), biases at 0.
-Departures: None.
 Guarantee: exact up to rounding.
 """
 

@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         with safetensors.safe_open(path, framework="numpy") as opened:
             text = (opened.metadata() or {}).get(_ENTRY)
-            tensors = {} if text is None else {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            tensors = {} if text is None else {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # no mapping
     except Exception as error:  # whatever the library makes of a broken file
         raise Refusal(
             f"{path} is no complete safetensors file ({error}): genscope reads models that it wrote. Write it again, "
@@ -149,7 +149,7 @@ def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
             return {"function": name}
     for name, kind in CLASSES.items():
         if type(value) is kind:
-            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]  # an Equinox module is a dataclass
             given = {name: part for name, part in fields.items() if part is not _unnamed(kind).get(name, tensors)}
             return {"class": name} | {n: _describe(part, f"{path}.{n}", tensors) for n, part in given.items()}
     raise Refusal(
@@ -188,7 +188,7 @@ def _rebuild(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
 
 def _unnamed(kind: type[eqx.Module]) -> dict[str, Any]:
     """Default functions that a file cannot name, such as softmax: it leaves out fields that have them."""
-    defaults = {field.name: field.default for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]
+    defaults = {field.name: field.default for field in dataclasses.fields(kind)}  # pyright: ignore[reportArgumentType]  # an Equinox module is a dataclass
     return {name: each for name, each in defaults.items() if callable(each) and each not in FUNCTIONS.values()}
 
 

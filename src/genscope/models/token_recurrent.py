@@ -27,7 +27,7 @@ Parts = tuple[
 ]  # one array for each gate, or for each part of the carry: the state h, and the LSTM's memory c
 
 
-class Cell(NamedTuple):
+class RecurrentCell(NamedTuple):
     """One step on gates $a=W_iz+b_i$ of the token and $u=W_hh+b_h$ of the state.
 
     `step(a, u, carry)` gives the new carry, and values on the way to it, of which gradients are made.
@@ -61,7 +61,7 @@ def _lstm(a: Parts, u: Parts, carry: Parts) -> tuple[Parts, Parts]:
     return (show * shown, memory), (admit, forget, new, show, shown)
 
 
-KINDS = {"rnn": Cell(1, 1, _rnn), "gru": Cell(3, 1, _gru), "lstm": Cell(4, 2, _lstm)}
+KINDS = {"rnn": RecurrentCell(1, 1, _rnn), "gru": RecurrentCell(3, 1, _gru), "lstm": RecurrentCell(4, 2, _lstm)}
 
 
 class Direction(eqx.Module):

@@ -25,8 +25,8 @@ def outputs(model: TokenRecurrent, z: Float[Array, "B N D"]) -> Float[Array, "B 
     return model.read(before, after, time_first).swapaxes(0, 1)
 
 
-# The gradients with respect to a, u and the carry, from what `Cell.step` kept, the carry before and the gradient of
-# the carry after it.
+# The gradients with respect to a, u and the carry, from what `RecurrentCell.step` kept, the carry before it, and the
+# gradient with respect to the carry after it.
 
 
 def _rnn_backward(kept: Parts, carry: Parts, toward: Parts) -> tuple[Parts, Parts, Parts]:

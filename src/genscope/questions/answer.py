@@ -6,6 +6,7 @@ Guarantee: exact; thresholds are those of the stored trials, whoever computed th
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.theory import Statement, function_facts, statements
 from genscope.questions.trial import network_of
+from genscope.refusal import Refusal
 from genscope.report import words
 
 if TYPE_CHECKING:
@@ -133,15 +135,21 @@ class Answer(Displayed):
         return f"{self.question.asked} at T = {length:,}: {', '.join(said)}{theory}."
 
     def plot(self, path: Any = None) -> "Figure":
-        """A figure of the thresholds, or, of a single context length, of the success curves; written to `path`."""
+        """The report's figure of the thresholds, or of the success curves at a single length; written to `path`."""
         from genscope.extras import need as need_extra
 
         need_extra("report", given="Answer.plot")
-        from genscope.questions.picture import draw
+        from genscope.report.reduced import reduced
+        from genscope.report.svg import WIDTH, save
 
-        figure = draw(self)
+        thresholds, curves = self.study.figures
+        found = reduced(curves if len(self.lengths) == 1 else thresholds, self.reading)
+        if not found:
+            raise Refusal("Answer.plot got no finished trial: every one failed. The store has their errors.")
+        figure = found[0].draw(WIDTH)
+        figure.suptitle(self.question.asked)
         if path is not None:
-            figure.savefig(path)
+            save(figure, Path(path), Path(path).suffix.removeprefix("."))
         return figure
 
     def __repr__(self) -> str:

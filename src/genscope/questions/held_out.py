@@ -33,9 +33,9 @@ class Accuracy:
         if self._wanted == 1:
             return self._validation.perfect(model)
         spread = SCREEN * math.sqrt(self._wanted * (1 - self._wanted) / self._validation.chunk)
-        return self.glance(model) >= self._wanted - spread and self._validation.accuracy(model) >= self._wanted
+        return self.estimate(model) >= self._wanted - spread and self._validation.accuracy(model) >= self._wanted
 
-    def glance(self, model: Any) -> float:
+    def estimate(self, model: Any) -> float:
         """The share of the first 500."""
         return self._validation.screen(model)
 
@@ -55,7 +55,7 @@ class Error:
         mean, spread = map(float, _first(model, self._task, self._key, predict=self._predict))
         return mean - SCREEN * spread <= self._wanted and self._error(model) <= self._wanted
 
-    def glance(self, model: Any) -> float:
+    def estimate(self, model: Any) -> float:
         """The error on the first 500."""
         return float(_first(model, self._task, self._key, predict=self._predict)[0])
 

@@ -105,5 +105,5 @@ def named(name: str) -> Network:
         )
     raise Refusal(
         f"learn got the network {name!r}: known are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "
-        f"{IDEAL}, and my_file.py:build, a function of yours. Choose among these."
+        f"{IDEAL}, and my_file.py:build, your own function. Choose among these."
     )

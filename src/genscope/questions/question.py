@@ -183,7 +183,7 @@ def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) 
     if settings.get("error") is not None:
         raise Refusal(
             f"learn got {function!r} with an error of {settings['error']}: labels of an expression are 0 and 1, of "
-            "which --accuracy says how many must be right. Use that, or give a task of yours with numbers."
+            "which --accuracy says how many must be right. Use that, or give your own task with numbers as labels."
         )
     support = expression.support
     if not support:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
 from genscope.questions.networks import IDEAL, NAMED
 from genscope.questions.question import Question
-from genscope.questions.trial import Watch, network_of, run_trial
+from genscope.questions.trial import Observer, network_of, run_trial
 
 REVISION = 2
 """Raised when a change of code or of a recipe changes numbers."""
@@ -39,11 +39,11 @@ class Learning:
     """One run: a function at a random placement, a sample, a network trained on it; success on held-out examples."""
 
     question: Question
-    watch: Watch | None = field(default=None, compare=False)
+    observe: Observer | None = field(default=None, compare=False)
 
     def __call__(self, key: Key[Array, ""], **point: Any) -> dict[str, Any]:
         """The trial of a point."""
-        return run_trial(self.question, key, watch=self.watch, **point)
+        return run_trial(self.question, key, observe=self.observe, **point)
 
 
 def search(question: Question, budget: str) -> Search:
@@ -106,6 +106,7 @@ def _check(question: Question, point: Point) -> None:
 
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
     crossing = Crossing("sample_size", "success", question.success)
+    labels = LABELS | {file.label: file.label.partition("@")[0] for file in question.builders}
     right = "all" if question.accuracy == 1 else f"{100 * question.accuracy:g} %"
     counts = (
         f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."
@@ -119,7 +120,7 @@ def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line,
                 f"The sample size at which {100 * question.success:g} % of trials succeed, with 95 % intervals. "
                 f"{counts} Arrows mark thresholds that the search only bounded from one side."
             ),
-            labels=LABELS,
+            labels=labels,
             x="context_length",
             y=crossing,
             by="network",
@@ -131,7 +132,7 @@ def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line,
         Success(
             title="Success against sample size",
             caption=f"Share of trials that succeed, with Wilson intervals, and the fitted monotone curve. {counts}",
-            labels=LABELS,
+            labels=labels,
             crossing=crossing,
             panel="context_length",
             by="network",

@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array
 
 from genscope import bounds, constructions
 from genscope.constructions import SparseFunction
@@ -216,10 +218,13 @@ def _fourier(question: Question, context_length: int) -> tuple[float, float]:
 
 def _counting(question: Question, name: str, context_length: int, measured: float | None) -> Statement:
     learner = network_of(question, name)
-    shapes = jax.eval_shape(
-        lambda: [leaf for leaf in jax.tree.leaves(learner.build(jr.key(0), context_length)) if hasattr(leaf, "shape")]
-    )
-    parameters = sum(math.prod(leaf.shape) for leaf in shapes)
+
+    def weights() -> list[Array]:
+        return jax.tree.leaves(eqx.filter(learner.build(jr.key(0), context_length), eqx.is_inexact_array))
+
+    # A module of PyTorch cannot be built from a key that is only traced.
+    own = any(file.label == name for file in question.builders)
+    parameters = sum(math.prod(leaf.shape) for leaf in (weights() if own else jax.eval_shape(weights)))
     return Statement(
         f"parameters of {name}",
         context_length,

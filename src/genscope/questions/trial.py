@@ -1,8 +1,8 @@
-"""One trial of a question: draw the function and a sample, train a network on it, and look whether it has learned.
+"""One trial of a question: draw the function and a sample, train a network on it, and check whether it has learned.
 
-A run is looked at every few steps. It succeeds at the first look at which it gets the asked share of 10,000 held-out
-examples right, and is given up when its training loss has fallen below a floor, or after its steps. With restarts, each
-network is trained without any look at held-out labels, and the one that agrees most with another counts.
+A run is checked every few steps. It succeeds at the first check at which it gets the requested share of 10,000 held-out
+examples right, and ends without success once its training loss is below a floor or its steps are used up. With
+restarts, each network is trained without any use of held-out labels, and the one that agrees most with another counts.
 
 Source: edelman2022, Section 6 (success at 100 % of held-out examples).
 Departures: samples that fit several hypotheses are not drawn again: they are part of what samples cost.
@@ -37,18 +37,18 @@ MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
 FRESH = 1000  # unlabelled inputs on which restarts are compared
 
 
-class Look(NamedTuple):
-    """What is seen of a run at a look; whoever watches changes nothing of it."""
+class Snapshot(NamedTuple):
+    """The state of a run at a check; observing it changes nothing."""
 
     steps: int
-    losses: Float[np.ndarray, " steps"]  # since the last look
+    losses: Float[np.ndarray, " steps"]  # since the last check
     model: Any
     learner: Network
     task: AbstractTask
     held_out: Accuracy | Error
 
 
-Watch = Callable[[Look], None]
+Observer = Callable[[Snapshot], None]
 
 
 def run_trial(
@@ -58,9 +58,9 @@ def run_trial(
     context_length: int,
     network: str,
     sample_size: int,
-    watch: Watch | None = None,
+    observe: Observer | None = None,
 ) -> dict[str, Any]:
-    """Whether one network learns one function from one sample; `watch` sees a run without restarts."""
+    """Whether one network learns one function from one sample; `observe` sees a run without restarts."""
     task = question.draw(stream(key, "support"), context_length)
     data_key = stream(key, "data")
     sample = _sample(task, stream(data_key, "training"), sample_size, question.noise)
@@ -81,12 +81,12 @@ def run_trial(
     else:
 
         def stop(progress: TrainingState) -> bool:
-            if watch is not None:
-                watch(Look(progress.steps, progress.losses, progress.model, learner, task, held_out))
+            if observe is not None:
+                observe(Snapshot(progress.steps, progress.losses, progress.model, learner, task, held_out))
             return held_out.reached(progress.model)
 
-        if watch is not None:
-            watch(Look(0, np.zeros(0), learner.build(keys[0], context_length), learner, task, held_out))
+        if observe is not None:
+            observe(Snapshot(0, np.zeros(0), learner.build(keys[0], context_length), learner, task, held_out))
         chosen = train(keys[0], stop)
         success = chosen.stopped
     return {

@@ -101,9 +101,7 @@ def _digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
-        raise Refusal(
-            f"got {path}, which cannot be read here. Bring the file to every machine that computes."
-        ) from None
+        raise Refusal(f"got {path}, which cannot be read here. Copy the file to every machine that computes.") from None
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from genscope.lab import Crossing, Curves, Line, Mean, Median, Plateau, Reference, Scatter, Smallest, Success
-from genscope.lab.results.reduction import Rates, Series
+from genscope.lab.results.reduction import Rates, ReducedSeries
 from genscope.lab.statistics.scaling import Fits
 from genscope.lab.statistics.threshold import share_of, words_of
 from genscope.report import words
@@ -37,7 +37,7 @@ def reduced_label(figure: Line) -> str:
 
 
 @styled
-def line(figure: Line, series: Sequence[Series], width: float = WIDTH) -> Canvas:
+def line(figure: Line, series: Sequence[ReducedSeries], width: float = WIDTH) -> Canvas:
     """Marks with intervals, fitted laws, reference curves and published values against an axis."""
     drawing = canvas(_height(width), width)
     axes = drawing.subplots()
@@ -46,7 +46,7 @@ def line(figure: Line, series: Sequence[Series], width: float = WIDTH) -> Canvas
     return drawing
 
 
-def draw_line(axes: Axes, figure: Line, series: Sequence[Series], *, joined: bool = True) -> None:
+def draw_line(axes: Axes, figure: Line, series: Sequence[ReducedSeries], *, joined: bool = True) -> None:
     """A line figure without its legend."""
     _scales(axes, figure)
     names = dict.fromkeys([*(each.name for each in series), *(point.by for point in figure.published if point.by)])
@@ -100,7 +100,7 @@ def _published(axes: Axes, figure: Line, found: dict[str, Look]) -> None:
 
 
 @styled
-def scatter(figure: Scatter, series: Sequence[Series], width: float = WIDTH) -> Canvas:
+def scatter(figure: Scatter, series: Sequence[ReducedSeries], width: float = WIDTH) -> Canvas:
     """One mark per trial."""
     drawing = canvas(_height(width), width)
     axes = drawing.subplots()
@@ -109,7 +109,7 @@ def scatter(figure: Scatter, series: Sequence[Series], width: float = WIDTH) -> 
     return drawing
 
 
-def draw_scatter(axes: Axes, figure: Scatter, series: Sequence[Series]) -> None:
+def draw_scatter(axes: Axes, figure: Scatter, series: Sequence[ReducedSeries]) -> None:
     """A scatter without its legend."""
     _scales(axes, figure)
     found = looks(figure.by, [each.name for each in series])

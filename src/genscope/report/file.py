@@ -46,7 +46,9 @@ def write_figure(
     path = Path(out)
     kind = path.suffix.removeprefix(".").lower()
     if kind not in KINDS:
-        raise Refusal(f"figure was asked for {path.name}: a figure is written as {', '.join(KINDS)}. Name such a file.")
+        raise Refusal(
+            f"figure got --out {path.name}: the ending of the name must be one of {', '.join(KINDS)}. Change it."
+        )
     check_place(path, "the figure", "figure.svg")
     drawing, found = _opening(store, budget) if study is None else _figure(store, study, number, budget)
     with draft(path) as beside:

@@ -11,13 +11,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from genscope.lab.results.reduction import FEW, Mark, Series
+from genscope.lab.results.reduction import FEW, Mark, ReducedSeries
 from genscope.report.axes import DASHES, labels
 from genscope.report.looks import Look
 from genscope.report.svg import PAPER
 
 
-def places(series: Sequence[Series]) -> list[list[float]]:
+def places(series: Sequence[ReducedSeries]) -> list[list[float]]:
     """Where the marks of each series stand: at their numbers; words at 0, 1, ..., series a little apart."""
     rank: dict[Any, Any] = {
         word: place for place, word in enumerate(labels([mark.x for each in series for mark in each.marks]))
@@ -32,7 +32,7 @@ def places(series: Sequence[Series]) -> list[list[float]]:
 
 def marks(
     axes: Axes,
-    series: Series,
+    series: ReducedSeries,
     look: Look,
     at_x: Sequence[float],
     *,

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from genscope.lab import Figure, Group, Line, Reading
-from genscope.lab.results.reduction import Series
+from genscope.lab.results.reduction import ReducedSeries
 from genscope.papers import PAPERS
 from genscope.report.axes import DASHES
 from genscope.report.charts import draw_line
@@ -23,8 +23,8 @@ from genscope.report.reduced import Reduced, reduced
 from genscope.report.svg import INK, MUTED, canvas, inline, styled
 
 KEY = (
-    "Filled marks: measured here, with 95 % intervals; where there are fewer than four runs, or small marks beside a "
-    "mean, every run is shown. Hollow stars: published values. Dashed: theory."
+    "Filled marks: measured here, with 95 % intervals; where there are fewer than four runs, or small marks next to "
+    "a mean, every run is shown. Hollow stars: published values. Dashed: theory."
 )
 _SIDE, _TALL = 300, 265
 _APART = 14.5  # pixels between two names
@@ -82,7 +82,7 @@ def picture(panels: Sequence[Opening]) -> Canvas:
 def _draw(axes: Axes, made: Reduced) -> list["Name"]:
     """The panel without names, and the names that it wants."""
     figure: Line = made.figure  # pyright: ignore[reportAssignmentType]  # others have no place in the opening
-    series: Sequence[Series] = made.numbers
+    series: Sequence[ReducedSeries] = made.numbers
     bare = [replace(each, fits=None) for each in series]
     fitted = any(each.fits is not None and each.fits.laws for each in series)
     draw_line(axes, replace(figure, laws=(), references=(), levels=()), bare, joined=not fitted)
@@ -93,7 +93,7 @@ def _draw(axes: Axes, made: Reduced) -> list["Name"]:
 Name = tuple[float, str, str]  # height, words, colour
 
 
-def _series(figure: Line, series: Sequence[Series]) -> list[Name]:
+def _series(figure: Line, series: Sequence[ReducedSeries]) -> list[Name]:
     found = looks(figure.by, [each.name for each in series])
     named = []
     for each in series:
@@ -103,7 +103,7 @@ def _series(figure: Line, series: Sequence[Series]) -> list[Name]:
     return named
 
 
-def _laws(axes: Axes, figure: Line, series: Sequence[Series]) -> list[Name]:
+def _laws(axes: Axes, figure: Line, series: Sequence[ReducedSeries]) -> list[Name]:
     """The law that fits best, beyond the measured lengths too."""
     found = looks(figure.by, [each.name for each in series])
     named = []

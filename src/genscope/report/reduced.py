@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 
 from genscope.lab import Curves, Figure, Group, Heatmap, Line, Reading, Scatter, Success
 from genscope.lab.results.answers import answer
-from genscope.lab.results.reduction import Rates, Series, lines, points, success
+from genscope.lab.results.reduction import Rates, ReducedSeries, lines, points, success
 from genscope.report import arrays, charts, words
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import draw_matrix, heatmap
@@ -29,7 +29,7 @@ class Matrices:
     seed: int
 
 
-Numbers = Sequence[Series] | Sequence[Rates] | Sequence[Bundle] | Matrices
+Numbers = Sequence[ReducedSeries] | Sequence[Rates] | Sequence[Bundle] | Matrices
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from markupsafe import escape
 from matplotlib.figure import Figure as Canvas
 
 from genscope.lab import Crossing, Curves, Figure, Heatmap, Line, Plateau, Reading, Scatter, Success
-from genscope.lab.results.reduction import FEW, Mark, Rates, Series
+from genscope.lab.results.reduction import FEW, Mark, Rates, ReducedSeries
 from genscope.report import charts, words
 from genscope.report.arrays import Bundle
 from genscope.report.looks import said
@@ -127,7 +127,7 @@ def _number(mark: Mark) -> str:
     return shown if interval == "unknown" else f"{shown} {interval}"
 
 
-def _line(figure: Line, series: Sequence[Series]) -> _About:
+def _line(figure: Line, series: Sequence[ReducedSeries]) -> _About:
     by = [figure.label(figure.by)] if figure.by else []
     what = "threshold" if isinstance(figure.y, Crossing) else "plateau" if isinstance(figure.y, Plateau) else "value"
     header = [*by, figure.label(figure.x), what, "95 % interval", "trials", "remark"]
@@ -169,7 +169,7 @@ def _cells(mark: Mark) -> list[str]:
     return [*shown, str(mark.trials), remark]
 
 
-def _place(figure: Line, series: Series, mark: Mark) -> str:
+def _place(figure: Line, series: ReducedSeries, mark: Mark) -> str:
     where = f"{figure.label(figure.x)} = {words.value(mark.x)}"
     return f"{where}, {said(series.name, figure)}: " if series.name else f"{where}: "
 
@@ -178,14 +178,14 @@ def _left_out(missing: int) -> list[str]:
     return [f"Trials without such a value, which are not in the drawing: {missing}."] if missing else []
 
 
-def _silent(series: Sequence[Series]) -> list[str]:
+def _silent(series: Sequence[ReducedSeries]) -> list[str]:
     marks = [mark for each in series for mark in each.marks]
     vacuous = sum(mark.says_nothing for mark in marks)
     told = f"Vacuous: {vacuous} of {len(marks)}, drawn small, on dotted lines."
     return [told] if vacuous else []
 
 
-def _off_axis(figure: Line | Scatter, series: Sequence[Series]) -> list[str]:
+def _off_axis(figure: Line | Scatter, series: Sequence[ReducedSeries]) -> list[str]:
     """What a logarithmic axis has no place for."""
     marks = [mark for each in series for mark in each.marks if mark.y is not None]
     low = sum(mark.not_positive for mark in marks) if figure.log_y else 0
@@ -195,7 +195,7 @@ def _off_axis(figure: Line | Scatter, series: Sequence[Series]) -> list[str]:
     return [*([reach] if low else []), *([absent] if left else [])]
 
 
-def _laws(figure: Line, series: Sequence[Series]) -> list[WordTable]:
+def _laws(figure: Line, series: Sequence[ReducedSeries]) -> list[WordTable]:
     """The fitted laws with their numbers, and how far each is behind the best."""
     by = figure.label(figure.by) if figure.by else ""
     header = [*([by] if by else []), "law", "a", "b", "log-likelihood", "behind", "p of the misfit"]
@@ -284,6 +284,6 @@ def _heatmap(figure: Heatmap, found: Matrices) -> _About:
     return _About(notes, data=data)
 
 
-def _scatter(figure: Scatter, series: Sequence[Series]) -> _About:
+def _scatter(figure: Scatter, series: Sequence[ReducedSeries]) -> _About:
     notes = [*_off_axis(figure, series), *_left_out(sum(mark.missing for each in series for mark in each.marks))]
     return _About(notes)

@@ -25,7 +25,7 @@ from genscope.random import numbered, stream
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractSparseBoolean, Batch, SparseAnd
 from genscope.tasks.uniqueness import UniqueDraw, draw_any, draw_unique
-from genscope.train import Blocks, Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
+from genscope.train import Chunks, Fit, Floor, Optimizer, Risk, TrainingState, Validation, Whole, adam, fit, logistic
 from genscope.train.loss import weighted_mean
 from genscope.train.objective import AbstractObjective
 from genscope.train.padding import example_weights, padded_size
@@ -123,14 +123,14 @@ CHEAP = 1000  # context length up to which a step costs little beside a compilat
 ROWS = 64  # examples that a step takes at a time up to there
 
 
-def source(examples: Batch, context_length: int) -> Blocks | Whole:
+def source(examples: Batch, context_length: int) -> Chunks | Whole:
     """A sample for training: one program for most sizes where steps are cheap, few idle rows where they are not."""
     size = len(examples.y)
     if context_length > CHEAP:
         return Whole(padded_examples(examples, padded_size(size)))
     bits = np.asarray(examples.x)
     tokens = np.concatenate([~bits, bits], axis=1).astype(np.float32)
-    return Blocks.of(Batch(tokens, examples.y), ROWS, padded_size(size, smallest=512, steps=1))
+    return Chunks.of(Batch(tokens, examples.y), ROWS, padded_size(size, smallest=512, steps=1))
 
 
 def padded_examples(examples: Batch, rows: int) -> Batch:

@@ -192,7 +192,7 @@ def _draw_test(key: Key[Array, ""], task: TokenRegression, *, protocol: Protocol
     return examples, jnp.stack([position_mean(values, task) for values in products])
 
 
-class Crossing(NamedTuple):
+class SamplesAtLevel(NamedTuple):
     """The first check below a threshold: samples so far, and what share of the predictions depends on the index."""
 
     samples: int
@@ -208,7 +208,7 @@ class Crossings:
         self._rules, self._look = rules, look
         self._waiting = sorted(rules, key=lambda name: -float(rules[name].threshold))
         self.checks: list[Check] = []
-        self.found: dict[str, Crossing] = {}
+        self.found: dict[str, SamplesAtLevel] = {}
 
     def __call__(self, progress: TrainingState) -> bool:
         """A check; below the largest threshold that is left, the next one is asked at once."""
@@ -217,7 +217,7 @@ class Crossings:
             if not self.checks[-1]:
                 return False
             share = None if self._look is None else self._look(progress.model)
-            self.found[self._waiting.pop(0)] = Crossing(progress.samples, share)
+            self.found[self._waiting.pop(0)] = SamplesAtLevel(progress.samples, share)
         return True
 
     def program(self, progress: TrainingState, lower: bool = False) -> tuple[Callable[..., Any], Any]:
@@ -284,7 +284,10 @@ def measure(
         return prepared.model, source, objective(prepared.task), (limit, crossings)
 
     if shape.padded:
-        programs = lambda empty: compilations(*course(empty), **options)  # noqa: E731
+
+        def programs(empty):
+            return compilations(*course(empty), **options)
+
         prepared = begin_compiling((*choices.items(), objective, every), begin, programs)
     else:
         prepared = begin()

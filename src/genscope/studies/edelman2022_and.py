@@ -1,12 +1,13 @@
 """How many samples does a sparse AND need? The threshold against the context length, and at long contexts.
 
 Source: edelman2022, Figure 2.
-Departures: the threshold is estimated with an interval by an adaptive design instead of read off a grid; contexts
-begin at 50 where the paper's run from 100 to 1,100; training sets that fit several supports are redrawn at most 100
-times; a run that fits its sample to `SETTLED` without having succeeded is given up.
+Departures: the threshold is estimated with an interval by an adaptive design instead of read off a grid; at standard
+contexts begin at 50, where the paper's run from 100 to 1,100; training sets that fit several supports are redrawn at
+most 100 times; a run that fits its sample to `SETTLED` without having succeeded is given up.
 Guarantee: estimate; intervals at 95 % for each threshold.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from jaxtyping import Array, Key
@@ -76,19 +77,19 @@ LABELS = {
     "minGPT": "Transformer, minGPT's preset",
 }
 AND, BALANCED = "x0 & x1 & x2", 0.5 ** (1 / 3)
-_REFERENCE_LENGTHS = (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800)
-REFERENCES = (
-    Reference(
-        "ideal learner (20 % failure)",
-        _REFERENCE_LENGTHS,
-        [ideal_sample_size(AND, context_length=length, probability=BALANCED) for length in _REFERENCE_LENGTHS],
-    ),
-    Reference(
-        "information bound log₂ C(T, 3)",
-        _REFERENCE_LENGTHS,
-        [information_bound(AND, context_length=length) for length in _REFERENCE_LENGTHS],
-    ),
-)
+
+
+def references(
+    expression: str, lengths: Sequence[int], probability: float, *, information: str
+) -> tuple[Reference, Reference]:
+    """What an ideal learner needs, and the information bound, under the name that its formula has for the function."""
+    ideal = [ideal_sample_size(expression, context_length=length, probability=probability) for length in lengths]
+    bits = [information_bound(expression, context_length=length) for length in lengths]
+    return Reference("ideal learner (20 % failure)", lengths, ideal), Reference(information, lengths, bits)
+
+
+INFORMATION = "information bound log₂ C(T, 3)"
+REFERENCES = references(AND, (25, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12_800), BALANCED, information=INFORMATION)
 
 # Figure 2 with the ends of its bars, read off a copy in public course material (ssnio/NMA_NeuroAi_D4_T4) to within a
 # sample or two. What the bars mean is not said there.
@@ -128,8 +129,6 @@ FIGURES = (
         ),
         opening="Sparse AND: samples against context length",
         claims=("A4",),
-        source="edelman2022, Figure 2",
-        labels=LABELS,
         x="context_length",
         y=CROSSING,
         by="preset",
@@ -145,7 +144,6 @@ FIGURES = (
             "and the threshold where it crosses 80 %."
         ),
         source="edelman2022, Figure 2 (the curves behind each point)",
-        labels=LABELS,
         folded=True,
         where={"preset": "tuned"},
         crossing=CROSSING,
@@ -158,7 +156,6 @@ FIGURES = (
             caption=caption,
             folded=True,
             source="edelman2022, Figure 2, at another level",
-            labels=LABELS,
             x="context_length",
             y=Crossing("sample_size", "success", level),
             by="preset",
@@ -189,7 +186,6 @@ FIGURES = (
         ),
         folded=True,
         source="edelman2022, Figure 2 (the height of its success curves)",
-        labels=LABELS,
         x="context_length",
         y=Plateau("sample_size", "success"),
         by="preset",
@@ -202,14 +198,15 @@ STUDY = Study(
     name="edelman2022-and",
     title="How many samples does a sparse AND need?",
     source="edelman2022, Figure 2",
+    labels=LABELS,
     trial=trial,
     trial_cost=0.4,
     points=[*grid(context_length=LENGTHS, preset=["tuned"]), *grid(context_length=[200], preset=["minGPT"])],
     search=Search(level=LEVELS, lowest=16, highest=1000, start=70, width=0.10, trials=1400, batch=4, round=16),
     budgets={
         "quick": Plan(
-            grid(context_length=[50, 200, 800], preset=["tuned"]),
-            search=Search(level=LEVELS, lowest=16, highest=400, start=70, width=0.12, trials=128, batch=4, round=16),
+            grid(context_length=[100, 300, 1000], preset=["tuned"]),
+            search=Search(level=LEVELS, lowest=16, highest=400, start=70, width=0.12, trials=96, batch=4, round=16),
             trial_cost=0.6,
         ),
         "paper": Plan(

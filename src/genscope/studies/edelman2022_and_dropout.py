@@ -10,15 +10,15 @@ from typing import Any
 
 from genscope.lab import Plan, Search, Study, grid, within
 from genscope.studies._bit_training import PLAIN
-from genscope.studies.edelman2022_and import FIGURES, trial
+from genscope.studies.edelman2022_and import FIGURES, LABELS, trial
 
 _SEARCH: dict[str, Any] = {"level": (0.8, 0.5), "lowest": 16, "highest": 1000, "start": 80, "batch": 4}
-_SOURCE = "edelman2022, Figure 2, with dropout"
 
 STUDY = Study(
     name="edelman2022-and-dropout",
     title="How many samples does a sparse AND need with dropout?",
-    source=_SOURCE,
+    source="edelman2022, Figure 2, with dropout",
+    labels=LABELS,
     trial=trial,
     trial_cost=60.0,
     points=grid(context_length=[100, 300], preset=["paper"]),
@@ -32,7 +32,7 @@ STUDY = Study(
         ),
     },
     figures=tuple(
-        dataclasses.replace(figure, title=f"{figure.title}, with dropout", source=_SOURCE, **changes)
+        dataclasses.replace(figure, title=f"{figure.title}, with dropout", source="", **changes)
         for figure, changes in zip(FIGURES[:2], ({}, {"where": {"preset": "paper"}}), strict=True)
     ),
     check=within(context_length=(3, PLAIN), sample_size=(1, 100_000)),

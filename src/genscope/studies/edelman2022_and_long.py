@@ -1,7 +1,7 @@
 """Sparse AND at long contexts: whether the logarithm goes on, and what decides a trial there.
 
 Source: edelman2022, Figure 2 (T from 100 to 1,100); longer contexts and the crossed design are ours.
-Departures: None beyond those of `edelman2022_and`.
+Departures: those of `edelman2022_and`.
 Guarantee: estimate; a few thresholds with wide intervals.
 """
 
@@ -18,6 +18,7 @@ STUDY = Study(
     name="edelman2022-and-long",
     title="Sparse AND at long contexts",
     source="edelman2022, Figure 2, continued",
+    labels=LABELS,
     trial=trial,
     trial_cost=9.0,
     points=grid(context_length=[1600, 3200, 10_000], preset=["tuned"]),
@@ -43,11 +44,8 @@ STUDY = Study(
                 "A context at which the success rate levels off below 80 % has no threshold and is marked by a cross. "
                 "Stars: the paper's points, digitised to within a sample or two."
             ),
-            source="edelman2022, Figure 2, continued",
         ),
-        dataclasses.replace(
-            FIGURES[1], title="Success against sample size at long contexts", source="edelman2022, Figure 2, continued"
-        ),
+        dataclasses.replace(FIGURES[1], title="Success against sample size at long contexts", source=""),
     ),
     revision=5,
     check=CHECK,
@@ -99,7 +97,6 @@ SOURCES = Study(
                 f"Share of successful trials for each {word}, over all numbers of the other; 95 % Wilson intervals. "
                 "If only the sample mattered, all initialisations would agree."
             ),
-            source="edelman2022, Figure 2 (variance between trials)",
             labels=LABELS
             | {"initialisation": "initialisation number", "sample": "number of the sample (with support)"},
             where={"context_length": 800},

@@ -16,8 +16,7 @@ from genscope.lab import Crossing, Group, Line, Mean, Plan, Reference, Search, S
 from genscope.random import stream
 from genscope.studies._bit_restarts import RULE, RULES, RUNS, TOGETHER, train_restarts
 from genscope.studies._bit_training import draw_and
-from genscope.studies.edelman2022_and import AND, BALANCED, CHECK, LABELS
-from genscope.tasks import ideal_sample_size, information_bound
+from genscope.studies.edelman2022_and import AND, BALANCED, CHECK, INFORMATION, LABELS, references
 
 
 def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset: str) -> dict[str, Any]:
@@ -65,23 +64,14 @@ _LABELS = LABELS | {
     "success": "share of samples from which the chosen run is right",
     "share": "share of single runs that reach 100 %",
 }
-_REFERENCE_LENGTHS = (50, 100, 200, 400, 800, 1600, 3200, 10_000, 30_000, 100_000)
 # Where the three bits with the largest correlation with the label are the right ones in 80 % of samples; a test
 # simulates it.
 _CORRELATION = {50: 41, 100: 47, 200: 53, 400: 58, 800: 62, 1600: 68, 3200: 73}
-REFERENCES = (
-    Reference(
-        "ideal learner (20 % failure)",
-        _REFERENCE_LENGTHS,
-        [ideal_sample_size(AND, context_length=length, probability=BALANCED) for length in _REFERENCE_LENGTHS],
-    ),
-    Reference("the three bits most correlated with the label", [*_CORRELATION], [*_CORRELATION.values()]),
-    Reference(
-        "information bound log₂ C(T, 3)",
-        _REFERENCE_LENGTHS,
-        [information_bound(AND, context_length=length) for length in _REFERENCE_LENGTHS],
-    ),
+_IDEAL, _BITS = references(
+    AND, (50, 100, 200, 400, 800, 1600, 3200, 10_000, 30_000, 100_000), BALANCED, information=INFORMATION
 )
+_CORRELATED = Reference("the three bits most correlated with the label", [*_CORRELATION], [*_CORRELATION.values()])
+REFERENCES = _IDEAL, _CORRELATED, _BITS
 _SOURCE = "edelman2022, Figure 2, with restarts"
 
 
@@ -89,8 +79,6 @@ def _thresholds(crossing: Crossing, title: str, caption: str, **more: Any) -> Li
     return Line(
         title=title,
         caption=caption,
-        source=_SOURCE,
-        labels=_LABELS,
         x="context_length",
         y=crossing,
         by="preset",
@@ -105,7 +93,7 @@ SUFFICIENT = _thresholds(
     SUFFICES,
     "Samples that suffice for a 3-sparse AND",
     f"The sample size at which up to {RUNS} runs on a sample, of which one is chosen without labels, give the function "
-    "on 80 % of samples, with 95 % intervals, beside what an ideal learner needs. A logarithm is a straight line here.",
+    "on 80 % of samples, with 95 % intervals, with what an ideal learner needs. A logarithm is a straight line here.",
     answer="With restarts, {first tuned} samples suffice at T = {from tuned} and {last tuned} at T = {to tuned}",
     claims=("A8",),
 )
@@ -136,8 +124,6 @@ FIGURES = (
             "Share of samples from which the chosen run is right, with Wilson intervals, the fitted monotone "
             "curve, and the threshold where it crosses 80 %."
         ),
-        source=_SOURCE,
-        labels=_LABELS,
         folded=True,
         crossing=SUFFICES,
         panel="context_length",
@@ -150,12 +136,10 @@ FIGURES = (
             "design spends its trials near the threshold, so shares can be compared between rules, not between "
             "contexts."
         ),
-        source=_SOURCE,
         folded=True,
         panels=[
             Line(
                 title=words,
-                source=_SOURCE,
                 labels=_LABELS | {value: "share of trials"},
                 x="context_length",
                 y=Mean(value),
@@ -180,6 +164,7 @@ STUDY = Study(
     name="edelman2022-and-restarts",
     title="How many samples suffice for a sparse AND?",
     source=_SOURCE,
+    labels=_LABELS,
     trial=trial,
     trial_cost=0.6,
     points=grid(context_length=LENGTHS, preset=["tuned"]),

@@ -27,7 +27,7 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
     task = SparseAnd.at(SUPPORT, context_length=context_length)
     perfect_at: list[int] = []
 
-    def watch(progress, drawn, validation) -> bool:
+    def record(progress, drawn, validation) -> bool:
         if not perfect_at and validation.perfect(progress.model):
             perfect_at.append(progress.steps)
         return False
@@ -38,7 +38,7 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
         preset=preset,
         init_key=stream(key, "init"),
         data_key=stream(key, "data"),
-        stop=watch,
+        stop=record,
     )
     x = task.inputs(stream(key, "attention"), 1000)
     attention = cls_attention(run.model, x)
@@ -86,7 +86,6 @@ STUDY = Study(
                 "the head with most mass on the support and averaged over all 16 heads; the relevant positions are "
                 "marked. The weights depend on the input: most go to relevant bits that are 0."
             ),
-            source="edelman2022, Figure 3 (right)",
             where={"preset": "tuned"},
             panels=(Panel("attention_best", "best head"), Panel("attention_mean", "mean over heads")),
             rows="example",
@@ -100,7 +99,6 @@ STUDY = Study(
                 "Mean attention mass on the three relevant positions (chance: 0.06) in the best head, against the mean "
                 "over all heads; one point per training run."
             ),
-            source="edelman2022, Figure 3 (right)",
             labels={"mean_mass": "mass on the support, mean over heads", "best_mass": "mass on the support, best head"},
             x="mean_mass",
             y="best_mass",

@@ -69,7 +69,6 @@ def _panel(form: str, about: str) -> Line:
         answer=(
             "From T = {from head} to T = {to head}, the bound for one head grows from {first head} to {last head} nats"
         ),
-        source="edelman2022, Corollary 4.5 and Theorem 4.7",
         labels=_LABELS,
         where={"form": form},
         x="context_length",
@@ -94,7 +93,6 @@ STUDY = Study(
                 "Log covering number at accuracy ½ of 100 samples, both axes logarithmic: a power of T would be a "
                 "rising straight line; growth like log T flattens."
             ),
-            source="edelman2022, Corollary 4.5 and Theorem 4.7",
             panels=(_panel("explicit", "every constant proved"), _panel("order", "constant 1")),
         ),
     ),

@@ -102,7 +102,6 @@ STUDY = Study(
                 "logarithmic. The proposition allows O(log(Ts)); random vectors of low dimension pay for their inner "
                 "products."
             ),
-            source="edelman2022, Section 5",
             labels={"context_length": "context length T", "gamma": "sharpness γ", "construction": "construction"},
             x="context_length",
             y="gamma",

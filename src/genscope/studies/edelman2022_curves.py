@@ -27,7 +27,7 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
     held_out: list[float] = []
     training: list[float] = []
 
-    def watch(progress, drawn, validation) -> bool:
+    def record(progress, drawn, validation) -> bool:
         model = progress.model
         steps_seen.append(progress.steps)
         screened = validation.screen(model)
@@ -41,7 +41,7 @@ def trial(key: Key[Array, ""], *, context_length: int, sample_size: int, preset:
         preset=preset,
         init_key=stream(key, "init"),
         data_key=stream(key, f"data {sample_size}"),
-        stop=watch,
+        stop=record,
     )
     perfect = held_out[-1:] == [1.0] and not run.fit.diverged
     return summary(run, success=max(held_out, default=0.0) == 1, perfect=perfect) | {
@@ -70,7 +70,6 @@ STUDY = Study(
                 "Accuracy against the training step: one thin line per instance, the median bold. A run ends once it "
                 "has reached 100 % in both. Validation is on 500 examples, and on 10,000 where all of these are right."
             ),
-            source="edelman2022, Figure 3 (left)",
             labels={
                 "curve_steps": "training step",
                 "sample_size": "samples m",

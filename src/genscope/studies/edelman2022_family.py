@@ -13,8 +13,8 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Reference, Search, Study, Success, grid, within
 from genscope.random import stream
 from genscope.studies._bit_training import summary, train
-from genscope.studies.edelman2022_and import LABELS, LENGTHS, SETTLED
-from genscope.tasks import SparseAnd, SparseMajority, SparseOr, ideal_sample_size, information_bound
+from genscope.studies.edelman2022_and import LABELS, LENGTHS, SETTLED, references
+from genscope.tasks import SparseAnd, SparseMajority, SparseOr
 
 FUNCTIONS = {
     "AND of 2": (SparseAnd, 2),
@@ -53,11 +53,7 @@ def _references(function: str) -> tuple[Reference, ...]:
     kind, size = FUNCTIONS[function]
     word, ones = _BALANCED[kind]
     text = f"{word}({', '.join(f'x{number}' for number in range(size))})"  # a task would start JAX
-    ideal = [ideal_sample_size(text, context_length=length, probability=ones(size)) for length in LENGTHS]
-    information = [information_bound(text, context_length=length) for length in LENGTHS]
-    return Reference("ideal learner (20 % failure)", LENGTHS, ideal), Reference(
-        "information bound", LENGTHS, information
-    )
+    return references(text, LENGTHS, ones(size), information="information bound")
 
 
 CROSSING = Crossing("sample_size", "success", 0.8)
@@ -69,6 +65,7 @@ STUDY = Study(
     name="edelman2022-family",
     title="How many samples do sparse functions need?",
     source=_SOURCE,
+    labels=_LABELS,
     trial=trial,
     trial_cost=0.5,
     points=grid(context_length=LENGTHS, function=[*FUNCTIONS], preset=["tuned"]),
@@ -89,8 +86,6 @@ STUDY = Study(
                 "The sample size at which 80 % of training runs reach 100 % validation accuracy, with 95 % intervals, "
                 "for functions of two to five bits. A logarithm is a straight line here."
             ),
-            source=_SOURCE,
-            labels=_LABELS,
             x="context_length",
             y=CROSSING,
             by="function",
@@ -99,9 +94,7 @@ STUDY = Study(
         *(
             Line(
                 title=f"Samples to learn: {function}",
-                caption="The same for one function, beside what an ideal learner needs.",
-                source=_SOURCE,
-                labels=_LABELS,
+                caption="The same for one function, with what an ideal learner needs.",
                 where={"function": function},
                 x="context_length",
                 y=CROSSING,
@@ -114,8 +107,6 @@ STUDY = Study(
         Success(
             title="Success of sparse functions at T = 50",
             caption="Share of trials that reach 100 % validation accuracy, with Wilson intervals and the fitted curve.",
-            source=_SOURCE,
-            labels=_LABELS,
             where={"context_length": 50},
             crossing=CROSSING,
             panel="function",

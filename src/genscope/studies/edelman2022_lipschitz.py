@@ -85,7 +85,6 @@ STUDY = Study(
                 "Left-hand side over right-hand side, the largest that gradient ascent finds from random starts; 1 "
                 "would be equality."
             ),
-            source="edelman2022, Lemma 4.3",
             labels=LABELS,
             where={"inequality": "head"},
             x="context_length",

@@ -96,7 +96,6 @@ STUDY = Study(
                 "then a sudden drop, each run at its own time. A run ends once it is right on every input and its loss "
                 "below 0.02."
             ),
-            source="edelman2022, Figure 4",
             labels=LABELS,
             where={"rate": 3e-4},
             x="loss_step",
@@ -110,7 +109,6 @@ STUDY = Study(
         Line(
             title="Steps until a parity is learned",
             caption="Median number of steps until a run is right on every input, with the 95 % interval of the median.",
-            source="edelman2022, Figure 4",
             labels=LABELS | {"steps": "steps"},
             where={"rate": 3e-4},
             x="context_length",

@@ -132,7 +132,6 @@ STUDY = Study(
                 "Learners: plain training with deviations fitted afterwards (plain), training on the bound (noisy), "
                 "and a prior trained on the first 8,192 examples (split)."
             ),
-            source="lintilhac2026, Section 1.2",
             labels={"sample_size": "samples n", "certificate": "certified risk"},
             where={"degree": 2, "network": "small"},
             x="sample_size",
@@ -149,7 +148,6 @@ STUDY = Study(
                 "The same for functions of degree 1 to 3 and 131,072 examples: the harder a function, the further its "
                 "weights lie from the initialization, and the larger the divergence in the certificate."
             ),
-            source="lintilhac2026, Section 1.2",
             labels={"degree": "degree k", "certificate": "certified risk"},
             where={"sample_size": _ALL[-1], "network": "small"},
             x="degree",
@@ -161,8 +159,7 @@ STUDY = Study(
         ),
         Line(
             title="What the certificate is about",
-            caption="Risk of the same randomised networks on fresh inputs: what is true, beside what is proved.",
-            source="lintilhac2026, Section 1.2",
+            caption="Risk of the same randomised networks on fresh inputs, to compare with the certificate.",
             labels={"sample_size": "samples n", "risk": "risk on fresh inputs"},
             where={"degree": 2, "network": "small"},
             x="sample_size",

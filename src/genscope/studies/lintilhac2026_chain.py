@@ -213,7 +213,6 @@ def _panel(target: str, about: str) -> Line:
             f"At T = {{at one-pass/chain}}, one pass needs {{ratio one-pass/chain}} times the strings of a chain for "
             f"the parity of {about}"
         ),
-        source="lintilhac2026, Section 3",
         labels={"context_length": "context length T", "samples": "training strings", "method": "method"},
         where={"target": target},
         x="context_length",
@@ -248,7 +247,6 @@ STUDY = Study(
                 "logarithmic: the median over runs with its interval, or every run where they are few. Searches that "
                 "ended without success count as larger than all others."
             ),
-            source="lintilhac2026, Section 3",
             panels=(_panel("all", "all bits"), _panel("half", "half of the bits")),
         ),
     ),

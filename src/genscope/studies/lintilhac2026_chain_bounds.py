@@ -95,8 +95,6 @@ def _risk_panel(weights: str, about: str) -> Line:
             "At T = {at one-pass/coded-chain}, the bound for one pass is {ratio one-pass/coded-chain} times that of a "
             "coded chain"
         ),
-        source="lintilhac2026, Theorems 7 and 8",
-        labels=_LABELS,
         where={"weights": weights},
         x="context_length",
         y=Mean("risk"),
@@ -112,6 +110,7 @@ STUDY = Study(
     name="lintilhac2026-chain-bounds",
     title="Parity in one pass and by a chain of thought: the bounds",
     source="lintilhac2026, Theorems 7 and 8",
+    labels=_LABELS,
     trial=trial,
     trial_cost=0.5,
     points=grid(weights=list(WEIGHTS), method=list(METHODS), context_length=LENGTHS),
@@ -123,7 +122,6 @@ STUDY = Study(
                 "straight lines. Shaded: vacuous. The coded chain has short codes of its positions in place of one-hot "
                 "ones; tuned weights are rescaled to a smaller product of norm and trace."
             ),
-            source="lintilhac2026, Theorems 7 and 8",
             claims=("C7",),
             panels=(_risk_panel("paper", "The paper's weights"), _risk_panel("tuned", "Tuned weights")),
         ),
@@ -136,7 +134,6 @@ STUDY = Study(
             ),
             folded=True,
             source="lintilhac2026, Theorem 16",
-            labels=_LABELS,
             where={"weights": "paper"},
             x="context_length",
             y=Mean("delta_exponent"),

@@ -136,7 +136,6 @@ CUBES = Study(
                 "attention, against the number of bits: rounding is all that is left. The published weights give such "
                 "positions a logit of 0, and compute another function."
             ),
-            source="lintilhac2026, Appendix B",
             labels={"context_length": "bits T", "max_error": "largest error", "degree": "degree k"},
             x="context_length",
             y="max_error",

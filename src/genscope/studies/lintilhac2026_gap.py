@@ -97,7 +97,6 @@ def _figures(context_length: int, sample_size: int) -> tuple[Group | Line, ...]:
             ),
             panels=(by_degree, by_sparsity),
             claims=("C3",),
-            source="lintilhac2026, Figure 1",
         ),
         Line(
             title=f"Runs that converged, {size}",

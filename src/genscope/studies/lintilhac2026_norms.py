@@ -134,7 +134,6 @@ _OTHER = [arm for arm in ARMS if arm != "paper"]
 def _panel(value: str, words: str) -> Scatter:
     return Scatter(
         title=words,
-        source="lintilhac2026, Figure 2",
         labels={value: f"{words}, trained", f"full_{value}": f"{words}, construction", "arm": "training"},
         where={"converged": True},
         x=f"full_{value}",
@@ -171,7 +170,6 @@ STUDY = Study(
                 "of trained networks are estimates; their bars are 95 % intervals, from the spread over 16 parts of "
                 "the training sample."
             ),
-            source="lintilhac2026, Figure 2",
             panels=(_panel("norm_squared", "Squared norm"), _panel("trace", "Hessian trace")),
         ),
     ),

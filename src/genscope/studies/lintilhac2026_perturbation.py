@@ -197,7 +197,6 @@ STUDY = Study(
                 "Largest absolute change of the trace of the Hessian over draws of Gaussian noise on all weights, one "
                 "thin line per random function, and the first-order bound proved for it."
             ),
-            source="lintilhac2026, Section 2.3",
             labels={
                 "sigma": "standard deviation of the noise σ",
                 "log_trace_change": "measured change of the trace",

@@ -99,8 +99,6 @@ def _sparsity_panel(context_length: int) -> Line:
         "as {last coordinate} by coordinates"
         if context_length == 64
         else "",
-        source="lintilhac2026, Figure 8",
-        labels=_LABELS,
         where={"context_length": context_length},
         x="sparsity",
         y=Mean("found_sparsity"),
@@ -113,6 +111,7 @@ STUDY = Study(
     name="lintilhac2026-probes",
     title="Degree and sparsity from queries",
     source="lintilhac2026, Figure 8",
+    labels=_LABELS,
     trial=trial,
     trial_cost=0.1,
     points=_points([20, 32, 64]),
@@ -126,8 +125,6 @@ STUDY = Study(
             title="Degree found by queries",
             claims=("C8",),
             caption="First degree accepted, means over functions of 2 to 20 components with 95 % intervals.",
-            source="lintilhac2026, Figure 8",
-            labels=_LABELS,
             where={"restriction": "affine"},
             x="degree",
             y=Mean("found_degree"),
@@ -137,7 +134,6 @@ STUDY = Study(
         Group(
             title="Sparsity found by queries",
             caption=f"First sparsity accepted, means over functions of degrees 1 to 5 with 95 % intervals. {_MERGE}",
-            source="lintilhac2026, Figure 8",
             panels=(_sparsity_panel(20), _sparsity_panel(64)),
         ),
     ),

@@ -104,7 +104,6 @@ STUDY = Study(
                 "Components of the sum that is found by queries, means over networks with 95 % intervals. A component "
                 "with less of the energy than the tolerance is left out, so the line may lie below the target's."
             ),
-            source="lintilhac2026, Figure 8",
             labels={"sparsity": "components s of the target", "coarse_sparsity": "components found"},
             where={"converged": True},
             x="sparsity",
@@ -119,7 +118,6 @@ STUDY = Study(
                 "may be further from every such sum than the tolerance allows, and the answer is then that none was "
                 "found."
             ),
-            source="lintilhac2026, Figure 8",
             labels={"sparsity": "components s of the target", "fine_right": "share found correctly"},
             where={"converged": True},
             x="sparsity",

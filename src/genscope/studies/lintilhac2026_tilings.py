@@ -161,11 +161,9 @@ STUDY = Study(
                 "Bounds on the risk against the sample size, C = 0.1: the truncated bound with the paper's weights and "
                 "with weights rescaled to the least product of norm and trace, the paper's with the perturbation "
                 "measured (Equation 11), the form for losses clipped at 0.2, and "
-                "a covering bound with all universal constants at 1. A bound says something below the risk of the best "
-                "constant: the variance ¼, and 0.111 for the clipped loss, whose bound cannot leave its clip 0.2 "
-                "upwards however small the sample."
+                "a covering bound with all universal constants at 1. A bound is informative below the risk of the "
+                "best constant: the variance ¼, and 0.111 for the clipped loss, whose bound never exceeds its clip 0.2."
             ),
-            source="lintilhac2026, Appendix E.3",
             labels={
                 "sample_size": "samples n",
                 "value": "bound on the risk",

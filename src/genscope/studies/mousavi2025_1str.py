@@ -10,7 +10,7 @@ are read off the plot.
 Guarantee: exact up to the screen's probability of missing (`train.screen`); unreached budgets are censored.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxtyping import Array, Key
@@ -79,10 +79,59 @@ LABELS = {
     "encoding_gap": "gap of the encodings γ",
 }
 
+ANSWER = "At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples"
+CODE_CAPTION = (
+    "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than four, each is "
+    "drawn. Arrows: runs that stopped at their budget. Stars: published values; the published recurrent network is "
+    "the GRU of the public code, which has 500 units."
+)
+
+
+def read_off(lengths: Sequence[int], curves: Mapping[str, Sequence[float]]) -> tuple[Published, ...]:
+    """Published curves, point by point."""
+    return tuple(
+        Published(length, value, f"published {name}", name)
+        for name, values in curves.items()
+        for length, value in zip(lengths, values, strict=True)
+    )
+
+
+def samples_figure(task: str, name: str, caption: str, *, threshold: float = THRESHOLD, **options: Any) -> Line:
+    """Samples to the published threshold, against the number of tokens."""
+    return Line(
+        title=f"Samples to test error {threshold} on {task}, {name}",
+        caption=caption,
+        x="context_length",
+        y=Mean("samples", reached="reached"),
+        by="architecture",
+        log_y=True,
+        **options,
+    )
+
+
+def relative_figure(task: str, *, remark: str = "", **options: Any) -> Line:
+    """Samples to the threshold that only a network which reads the index can pass."""
+    return Line(
+        title=f"Samples to three quarters of the risk without the index, {task}",
+        caption=(
+            "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. Arrows: "
+            "runs that stopped at their budget. A network that ignores the index cannot go below 1 - 1/N, and this "
+            f"threshold is three quarters of that for every N. A slope is an exponent of Table 1{remark}."
+        ),
+        x="context_length",
+        y=Mean("samples_relative", reached="reached_relative"),
+        by="architecture",
+        log_x=True,
+        log_y=True,
+        **options,
+    )
+
+
 STUDY = Study(
     name="mousavi2025-1str",
     title="Samples to learn 1-sparse token regression",
     source="mousavi2025, Figure 1a",
+    labels=LABELS,
     trial=trial,
     trial_cost=25.0,
     revision=2,
@@ -112,73 +161,30 @@ STUDY = Study(
         ),
     },
     figures=(
-        Line(
-            title="Samples to test error 0.7 on 1STR, protocol of the public code",
-            caption=(
-                "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than "
-                "four, each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the "
-                "published recurrent network is the GRU of the public code, which has 500 units."
-            ),
-            answer=(
-                "At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples"
-            ),
+        samples_figure(
+            "1STR",
+            "protocol of the public code",
+            CODE_CAPTION,
+            where={"protocol": "code", "run": 0},
+            answer=ANSWER,
             opening="Retrieving a token: samples against the number of tokens",
             claims=("B5",),
-            source="mousavi2025, Figure 1a",
-            labels=LABELS,
-            where={"protocol": "code", "run": 0},
-            x="context_length",
-            y=Mean("samples", reached="reached"),
-            by="architecture",
-            log_y=True,
-            published=tuple(
-                Published(length, value, f"published {name}", name)
-                for name, values in PUBLISHED.items()
-                for length, value in zip(LENGTHS, values, strict=True)
-            ),
+            published=read_off(LENGTHS, PUBLISHED),
         ),
-        Line(
-            title="Samples to three quarters of the risk without the index, 1STR",
-            caption=(
-                "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. "
-                "Arrows: runs that stopped at their budget. A network that ignores the index cannot go below "
-                "1 - 1/N, and this threshold is three quarters of that for every N. A slope is an exponent of Table 1."
-            ),
-            source="mousavi2025, Figure 1a and Table 1",
-            labels=LABELS,
-            where={"protocol": "code", "run": 0},
-            x="context_length",
-            y=Mean("samples_relative", reached="reached_relative"),
-            by="architecture",
-            log_x=True,
-            log_y=True,
+        relative_figure("1STR", source="mousavi2025, Figure 1a and Table 1", where={"protocol": "code", "run": 0}),
+        samples_figure(
+            "1STR",
+            "protocol of the text",
+            "Settings of Appendix E: separate query and key matrices, test prompts from the law that is trained, "
+            "weight decay 0.1, and a simple RNN.",
+            where={"protocol": "text"},
         ),
-        *(
-            Line(
-                title=f"Samples to test error 0.7 on 1STR, {name}",
-                caption=caption,
-                source="mousavi2025, Figure 1a",
-                labels=LABELS,
-                where={"protocol": protocol},
-                x="context_length",
-                y=Mean("samples", reached="reached"),
-                by="architecture",
-                log_y=True,
-            )
-            for protocol, name, caption in (
-                (
-                    "text",
-                    "protocol of the text",
-                    "Settings of Appendix E: separate query and key matrices, test prompts from the law that is "
-                    "trained, weight decay 0.1, and a simple RNN.",
-                ),
-                (
-                    "theory",
-                    "networks of the theory",
-                    "The networks of the theorems with the text's training: one full query-key matrix, encodings "
-                    "scaled for all networks, recurrent states without the token and a two-layer read-out.",
-                ),
-            )
+        samples_figure(
+            "1STR",
+            "networks of the theory",
+            "The networks of the theorems with the text's training: one full query-key matrix, encodings scaled for "
+            "all networks, recurrent states without the token and a two-layer read-out.",
+            where={"protocol": "theory"},
         ),
         Scatter(
             title="What the draw of the encodings does to the FFN",
@@ -187,8 +193,6 @@ STUDY = Study(
                 "Samples of the FFN against the gap of its encodings, one point per run; a gap of 0 means that two "
                 "positions cannot be told apart. Runs of one draw lie above each other."
             ),
-            source="mousavi2025, Figure 1a",
-            labels=LABELS,
             where={"protocol": "code", "architecture": "ffn"},
             x="encoding_gap",
             y="samples",

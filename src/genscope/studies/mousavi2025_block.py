@@ -132,17 +132,16 @@ def _figures(protocol: str, words: str) -> tuple[Heatmap, Curves]:
             title=f"Query-key matrix after training, {words}",
             caption=(
                 "W_Q^T W_K of one trained Transformer, query rows against key columns. The construction has one block, "
-                "framed here: the encoding that a token asks for against the encoding of its own place, a multiple of "
-                "the identity."
+                "framed here, a multiple of the identity: the position that a token points to, as query, against a "
+                "token's own position, as key."
             ),
             claims=("B7",),
-            source="mousavi2025, Figure 2",
             where={"protocol": protocol},
             panels=(Panel("query_key", "query-key matrix"),),
             rows="query",
             columns="key",
             blocks=Blocks(
-                ("token", "own place", "asked for"),
+                ("token", "own position", "pointer"),
                 (DIM, None, None),
                 outlined=(2, 1),
                 label="the construction's block",
@@ -154,7 +153,6 @@ def _figures(protocol: str, words: str) -> tuple[Heatmap, Curves]:
                 "Share of the squared matrix inside the block, share of the block that the nearest multiple of the "
                 "identity holds, and the training loss, against the training step."
             ),
-            source="mousavi2025, Figure 2",
             labels={
                 "curve_steps": "training step",
                 "block_curve": "in the block",

@@ -124,7 +124,6 @@ TOKENS = Study(
                 "multiples of the sharpness for which the lemma guarantees an error of at most 0.01. The lemma "
                 "promises exponential decay."
             ),
-            source="mousavi2025, Lemma 11",
             labels={"sharpness": "sharpness (1: lemma)", "max_error": "largest error", "context_length": "tokens N"},
             x="sharpness",
             y=Mean("max_error"),
@@ -163,7 +162,6 @@ RECURRENT = Study(
                 "own t, against the number of tokens; labels have variance 1. On prompts with one t the same weights "
                 "are exact."
             ),
-            source="mousavi2025, Propositions 26 and 28",
             labels={
                 "context_length": "tokens N",
                 "general_risk": "mean squared error on general prompts",

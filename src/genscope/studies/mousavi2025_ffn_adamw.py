@@ -105,7 +105,6 @@ STUDY = Study(
                 "Least risk of each run, mean over draws with its 95 % interval, N = 8 and d = 5; the line is the "
                 "theorem's mean over links, 1 - n/(Nd), for learners in the span of the sample, which these leave."
             ),
-            source="mousavi2025, Theorem 9",
             labels={"sample_size": "samples n", "least_risk": "least risk of a run"},
             x="sample_size",
             y=Mean("least_risk"),

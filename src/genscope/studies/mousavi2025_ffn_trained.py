@@ -169,7 +169,6 @@ STUDY = Study(
                 "Mean risk over fresh directions, samples and both decays of networks trained to stationarity with "
                 "weight decay, against the number of samples; predicting 0 has risk 1."
             ),
-            source="mousavi2025, Theorem 9",
             labels={"sample_size": "samples n", "risk": "risk", "network": "network", "decay": "weight decay"},
             x="sample_size",
             y=Mean("risk"),

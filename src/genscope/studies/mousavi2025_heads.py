@@ -116,7 +116,6 @@ def _figure(sparsity: int) -> Line:
             "Risk of trained Transformers without attention between data and positions, with its 95 % interval; the "
             "line is the bound of Proposition 21 for every such network. Predicting 0 has risk 1."
         ),
-        source="mousavi2025, Propositions 4 and 21",
         labels={"heads": "heads H", "risk": "risk"},
         where={"family": "positional", "sparsity": sparsity},
         x="heads",

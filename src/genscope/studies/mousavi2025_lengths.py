@@ -105,7 +105,6 @@ STUDY = Study(
                 "prompts; one panel per architecture and, thin, one line per run. Positions beyond the trained length "
                 "have encodings that training never showed."
             ),
-            source="mousavi2025, Section 1 (an open question)",
             labels={"test_lengths": "tokens of a test prompt", "relative_risk": "risk over 1 - 1/N"},
             where={"task": task},
             x="test_lengths",

@@ -195,10 +195,9 @@ HEADS = Study(
             claims=("B2",),
             caption=(
                 "Risk on fresh prompts of least squares on all quadratic features of H heads, and of the best "
-                "predictor given what they tell, against the lower bound for as many heads; points of retrieval and "
+                "predictor given what they see, against the lower bound for as many heads; points of retrieval and "
                 "best lie on it, and with H = q the risk vanishes."
             ),
-            source="mousavi2025, Propositions 4 and 21",
             labels={"bound": "lower bound of the risk", "risk": "risk", "family": "heads"},
             x="bound",
             y="risk",
@@ -232,7 +231,6 @@ FEEDFORWARD = Study(
                 "Exact risk on simple-1STR of ridge regression with one weight vector per t and the best of four "
                 "penalties, against that of the best predictor in the span of the sample for the same u."
             ),
-            source="mousavi2025, Theorem 9",
             labels={"span_risk": "best in the span", "ridge_risk": "ridge regression", "context_length": "tokens N"},
             x="span_risk",
             y="ridge_risk",

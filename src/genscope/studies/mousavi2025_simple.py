@@ -11,10 +11,10 @@ from typing import Any
 
 from jaxtyping import Array, Key
 
-from genscope.lab import Line, Mean, Plan, Published, Study, within
+from genscope.lab import Plan, Study, within
 from genscope.studies._token_protocols import settings
 from genscope.studies._token_training import measure
-from genscope.studies.mousavi2025_1str import RATE
+from genscope.studies.mousavi2025_1str import ANSWER, CODE_CAPTION, RATE, read_off, relative_figure, samples_figure
 from genscope.studies.mousavi2025_1str import points as _grid
 
 LENGTHS = [25, 27, 29, 31, 33]
@@ -61,31 +61,11 @@ LABELS = {
 }
 
 
-def _figure(protocol: str, name: str, caption: str, *, published: bool = False) -> Line:
-    return Line(
-        title=f"Samples to test error 0.02 on simple-1STR, {name}",
-        caption=caption,
-        answer="At {at ffn/transformer} tokens the FFN needs {ratio ffn/transformer} times the Transformer's samples",
-        source="mousavi2025, Figure 1b",
-        labels=LABELS,
-        where={"protocol": protocol, "until": "both"},
-        x="context_length",
-        y=Mean("samples", reached="reached"),
-        by="architecture",
-        log_y=True,
-        published=tuple(
-            Published(length, value, f"published {name}", name)
-            for name, values in PUBLISHED.items()
-            for length, value in zip(LENGTHS, values, strict=True)
-            if published
-        ),
-    )
-
-
 STUDY = Study(
     name="mousavi2025-simple",
     title="Samples to learn simple 1-sparse token regression",
     source="mousavi2025, Figure 1b",
+    labels=LABELS,
     trial=trial,
     trial_cost=110.0,
     revision=2,
@@ -111,33 +91,28 @@ STUDY = Study(
         ),
     },
     figures=(
-        Line(
-            title="Samples to three quarters of the risk without the index, simple-1STR",
-            caption=(
-                "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. "
-                "Arrows: runs that stopped at their budget. A network that ignores the index cannot go below "
-                "1 - 1/N, and this threshold is three quarters of that for every N. A slope is an exponent of Table 1; "
-                "gru is the public code's recurrent network, rnn the text's."
-            ),
+        relative_figure(
+            "simple-1STR",
+            remark="; gru is the public code's recurrent network, rnn the text's",
             source="mousavi2025, Figure 1b and Table 1",
-            labels=LABELS,
             where={"protocol": "code"},
-            x="context_length",
-            y=Mean("samples_relative", reached="reached_relative"),
-            by="architecture",
-            log_x=True,
-            log_y=True,
         ),
-        _figure(
-            "code",
-            "protocol of the public code",
-            "Geometric means over draws of link and encodings with 95 % intervals; where draws are fewer than four, "
-            "each is drawn. Arrows: runs that stopped at their budget. Stars: published values; the published "
-            "recurrent network is the GRU of the public code, which has 500 units.",
-            published=True,
+        *(
+            samples_figure(
+                "simple-1STR",
+                name,
+                caption,
+                threshold=THRESHOLD,
+                where={"protocol": protocol, "until": "both"},
+                answer=ANSWER,
+                published=published,
+            )
+            for protocol, name, caption, published in (
+                ("code", "protocol of the public code", CODE_CAPTION, read_off(LENGTHS, PUBLISHED)),
+                ("text", "protocol of the text", "The same under the settings of Appendix E.", ()),
+                ("theory", "networks of the theory", "The same with the networks of the theorems.", ()),
+            )
         ),
-        _figure("text", "protocol of the text", "The same under the settings of Appendix E."),
-        _figure("theory", "networks of the theory", "The same with the networks of the theorems."),
     ),
     paired=frozenset({"architecture", "protocol", "until"}),
     batch=1,

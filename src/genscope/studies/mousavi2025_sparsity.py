@@ -77,7 +77,6 @@ STUDY = Study(
             answer=(
                 "With q = {at ffn/transformer} the FFN needs {ratio ffn/transformer} times the Transformer's samples"
             ),
-            source="mousavi2025, Figure 3",
             labels={"sparsity": "tokens per label q", f"samples{suffix}": f"samples to {words}"},
             where={"protocol": "code"},
             x="sparsity",
@@ -90,7 +89,7 @@ STUDY = Study(
                 "",
                 "Means over draws of link and encodings with 95 % intervals, on the paper's linear axis; where draws "
                 "are fewer than four, each is drawn. Arrows: runs that stopped at their budget. A network that ignores "
-                "which tokens are asked for can reach 6/7, less than 0.88. The paper shows q = 3, 4, 5 without "
+                "the indices can reach 6/7, which is below 0.88. The paper shows q = 3, 4, 5 without "
                 "numbers; its axis ends at 250,000.",
             ),
             (

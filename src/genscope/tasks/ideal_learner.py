@@ -52,7 +52,7 @@ def expected_rivals(
     >>> expected_rivals("x0 & x1", context_length=4, sample_size=0)  # C(4, 2) - 1
     5.0
     """
-    table, length, p = _asked(function, context_length, probability)
+    table, length, p = _arguments(function, context_length, probability)
     rest = length - _variables(table)
     return math.fsum(
         overlap.ways * math.perm(rest, overlap.outside) * overlap.agreement**sample_size
@@ -85,12 +85,12 @@ def ideal_sample_size(
 
 def information_bound(function: Function, *, context_length: int | None = None) -> float:
     r"""$\log_2$ of the number of hypotheses: each label carries at most one bit, and so many bits name one of them."""
-    table, length, _ = _asked(function, context_length, 0.5)
+    table, length, _ = _arguments(function, context_length, 0.5)
     size = _variables(table)
     return math.log2(math.perm(length, size)) - math.log2(_automorphisms(table.tobytes()))
 
 
-def _asked(
+def _arguments(
     function: Function, context_length: int | None, probability: float | None
 ) -> tuple[Bool[np.ndarray, " entries"], int, float]:
     """The truth table on the variables that matter, the context length and the probability of a 1."""
@@ -110,7 +110,7 @@ def _asked(
         )
     probability = balanced_probability(weight_counts(table)) if probability is None else probability
     if not 0 < probability < 1:
-        raise Refusal(f"an ideal learner got {probability=}: bits are 0 and 1, each now and then. Choose between.")
+        raise Refusal(f"an ideal learner got {probability=}: the probability of a 1 lies strictly between 0 and 1.")
     return table, context_length, probability
 
 

@@ -28,7 +28,7 @@ from genscope.train.optimizers import cosine as cosine
 from genscope.train.optimizers import sgd as sgd
 from genscope.train.posterior import GaussianPosterior as GaussianPosterior
 from genscope.train.sources import AbstractSource as AbstractSource
-from genscope.train.sources import Blocks as Blocks
+from genscope.train.sources import Chunks as Chunks
 from genscope.train.sources import Draws as Draws
 from genscope.train.sources import Epochs as Epochs
 from genscope.train.sources import Fresh as Fresh

@@ -21,7 +21,7 @@ from genscope.refusal import Refusal
 from genscope.train._program import program, split
 from genscope.train.objective import AbstractObjective, as_objective
 from genscope.train.optimizers import Optimizer
-from genscope.train.sources import AbstractSource, Blocks
+from genscope.train.sources import AbstractSource, Chunks
 from genscope.train.stops import Check, Rule, TrainingState, stopping
 
 Model = TypeVar("Model")
@@ -194,13 +194,13 @@ def _advance(trained, state, arrays, window, factors, *, static, count) -> Any:
 
 
 def _gradient(descended: Callable[..., Any], trained: PyTree, source: AbstractSource, row: Any) -> Any:
-    """Value, what is recorded beside it, and gradient of a step; of blocks, added up."""
+    """Value, what is recorded beside it, and gradient of a step; of chunks, added up."""
     gradient = jax.value_and_grad(descended, has_aux=True)
-    if not isinstance(source, Blocks):
+    if not isinstance(source, Chunks):
         return gradient(trained, source.batch(row))
 
-    def add(block: Any, sums: PyTree) -> PyTree:
-        found, share = gradient(trained, source.batch(block)), source.shares[block]
+    def add(chunk: Any, sums: PyTree) -> PyTree:
+        found, share = gradient(trained, source.batch(chunk)), source.shares[chunk]
         return jax.tree.map(lambda total, part: total + share.astype(part.dtype) * part, sums, found)
 
     shapes = jax.eval_shape(gradient, trained, source.batch(0))

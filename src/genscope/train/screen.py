@@ -1,7 +1,7 @@
 r"""Whether the mean loss over a fixed test set is below a threshold, decided from as few of its examples as possible.
 
 Source: mousavi2025, Figure 1 (samples until the test error is below a threshold).
-Departures: None in what is measured; the paper evaluates every example at every check.
+Departures: the paper evaluates every example at every check; what is measured is the same.
 Guarantee: a model passes if and only if its mean over all examples is below the threshold, except that a passing one is
 refused with a small probability (see `MARGIN`); nothing passes wrongly, ever. NaN losses never pass.
 

@@ -1,4 +1,4 @@
-"""Where the examples of each step come from: a whole sample, blocks or epochs of it, draws from it, or a task.
+"""Where the examples of each step come from: a whole sample, chunks or epochs of it, draws from it, or a task.
 
 Guarantee: exact; what a step sees depends on the key and the step's number alone, not on the grouping of steps.
 """
@@ -59,40 +59,40 @@ class Whole(AbstractSource):
         return len(self.examples.y) if weight is None else int(np.count_nonzero(np.asarray(weight)))
 
 
-class Blocks(AbstractSource):
+class Chunks(AbstractSource):
     """All examples at every step, some rows after the others, so that samples of all sizes share one program.
 
-    For objectives that are means over examples: values and gradients of the blocks add up to those of the sample. Rows
-    that fill the last block have weight 0, and blocks without examples are not computed.
+    For objectives that are means over examples: values and gradients of the chunks add up to those of the sample. Rows
+    that fill the last chunk have weight 0, and chunks without examples are not computed.
     """
 
     examples: Batch  # with their weights
-    shares: Array  # of the blocks in the weight of the sample
-    count: Array  # of the blocks that hold examples
+    shares: Array  # of the chunks in the weight of the sample
+    count: Array  # of the chunks that hold examples
     rows: int
 
     @classmethod
-    def of(cls, examples: Batch, rows: int, capacity: int) -> "Blocks":
-        """A sample in blocks of so many rows; samples of up to `capacity` examples share a program."""
-        size, blocks = len(examples.y), -(-capacity // rows)
+    def of(cls, examples: Batch, rows: int, capacity: int) -> "Chunks":
+        """A sample in chunks of so many rows; samples of up to `capacity` examples share a program."""
+        size, chunks = len(examples.y), -(-capacity // rows)
         if not 0 < size <= capacity or examples.weight is not None:
             raise Refusal(
-                f"Blocks got {size} examples for {capacity=}: it holds at least one, and weighs them itself. Give more "
-                "room, and no weights."
+                f"Chunks got {size} examples for {capacity=}: it holds at least one, and weighs them itself. Raise "
+                "the capacity, and give no weights."
             )
-        weight = (np.arange(blocks * rows) < size).astype(np.float32)
+        weight = (np.arange(chunks * rows) < size).astype(np.float32)
 
         def padded(array: Any) -> Array:
-            more = (0, blocks * rows - size), *((0, 0),) * (np.ndim(array) - 1)
+            more = (0, chunks * rows - size), *((0, 0),) * (np.ndim(array) - 1)
             return jax.device_put(np.pad(np.asarray(array), more))
 
-        shares = weight.reshape(blocks, rows).sum(axis=1) / np.float32(size)
+        shares = weight.reshape(chunks, rows).sum(axis=1) / np.float32(size)
         count = jax.device_put(np.int32(-(-size // rows)))
         every = Batch(padded(examples.x), padded(examples.y), jax.device_put(weight))
         return cls(every, jax.device_put(shares), count, rows)
 
     def batch(self, step: Any) -> Batch:
-        """A block, by its number."""
+        """A chunk, by its number."""
         return jax.tree.map(lambda part: jax.lax.dynamic_slice_in_dim(part, step * self.rows, self.rows), self.examples)
 
     def samples(self, steps: int) -> int:
@@ -185,7 +185,7 @@ class Fresh(AbstractSource):
         rows = _keys(self.key, window, count)
         return _keys(stream(self.key, "noise"), window, count), jax.lax.map(self._inputs, rows) if self.ahead else rows
 
-    def _inputs(self, key: Key[Array, ""]) -> Array:
+    def _inputs(self, key: Key[Array, ""]) -> Any:  # an array, or several by name
         return self.task.inputs(key, self.batch_size)
 
     def batch(self, step: Any) -> Batch:

@@ -140,6 +140,6 @@ def stopping(until: int | Rule | Sequence[int | Rule], every: int) -> tuple[int,
     if len(limits) != 1 or limits[0] < 1 or every < 1:
         raise Refusal(
             f"fit got {limits} as numbers of steps, looking every {every}: a run has one limit, and both count steps, "
-            "at least 1. Give one whole number in `until`, with other rules beside it."
+            "at least 1. Give one whole number in `until`, with other rules next to it."
         )
     return int(limits[0]), [rule for rule in given if rule is not limits[0]]

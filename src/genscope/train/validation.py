@@ -1,7 +1,7 @@
 """Held-out accuracy, drawn in chunks and screened: most models are refused by a glance at a few examples.
 
 Source: edelman2022, Section 6 (a trial succeeds when the validation accuracy reaches 100 %).
-Departures: None; a model is perfect if and only if it is right on all held-out examples, screened or not.
+A model is perfect if and only if it is right on all held-out examples, screened or not.
 Guarantee: exact on the drawn examples; the same key gives the same examples at every evaluation.
 """
 

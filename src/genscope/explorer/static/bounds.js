@@ -79,7 +79,7 @@ function cardOf(bound, index, facts) {
   const changed = facts.fields.some((each) => each.more && bound.texts[each.name]);
   return element("section", { class: "card bound", style: mine(index), "aria-label": `Arguments of ${facts.name}` },
     element("div", { class: "row" }, element("h3", {}, facts.name),
-      bounds.length > 1 ? element("button", { type: "button", onclick: () => remove(index) }, "Take away") : null),
+      bounds.length > 1 ? element("button", { type: "button", onclick: () => remove(index) }, "Remove") : null),
     ...plain,
     more.length ? element("details", { open: changed }, element("summary", {}, "Further arguments"), ...more) : null);
 }

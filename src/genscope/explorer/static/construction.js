@@ -34,10 +34,11 @@ const look = latest(async (signal) => {
   try {
     const found = await ask("construction", "attend", { ...wanted(), bits }, signal);
     const right = Math.abs(found.output - found.target) < 0.5;
-    find("output").replaceChildren(number(found.output, 6), element("span", { class: "small muted" }, ` value ${number(found.target)}`));
+    const output = Math.abs(found.output) < 1e-12 ? 0 : found.output; // rounding of an exact 0
+    find("output").replaceChildren(number(output, 6), element("span", { class: "small muted" }, ` value ${number(found.target)}`));
     find("output").className = right ? "holds" : "fails";
     maps(found.maps);
-    say(`The output is ${number(found.output, 3)}, the value ${number(found.target)}.`);
+    say(`The output is ${number(output, 3)}, the value ${number(found.target)}.`);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     field.refuse(error);

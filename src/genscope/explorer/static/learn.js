@@ -97,7 +97,7 @@ function play(news) {
 
 function take(event) {
   if (event.event === "begins") found.runs.set(event.network, { steps: [], losses: [], looks: [], accuracies: [], weights: [] });
-  if (event.event === "look") {
+  if (event.event === "snapshot") {
     const run = found.runs.get(event.network);
     event.losses.forEach((loss, i) => { run.steps.push(event.steps - event.losses.length + i); run.losses.push(loss); });
     run.looks.push(event.steps);

@@ -73,8 +73,8 @@ function show(found) {
   $("store").textContent = found.store;
   $("tab-claims").textContent = `Claims (${found.claims})`;
   list(found.studies);
-  const workers = found.workers.map((each) => element("li", {}, `${each.host}, process ${each.process}: ${each.batches} batch${each.batches === 1 ? "" : "es"} in work`));
-  $("workers").replaceChildren(...(workers.length ? workers : [element("li", { class: "muted" }, "Nobody. Trials that arrive show up here by themselves.")]));
+  const workers = found.workers.map((each) => element("li", {}, `${each.host}, process ${each.process}: ${each.batches} batch${each.batches === 1 ? "" : "es"} in progress`));
+  $("workers").replaceChildren(...(workers.length ? workers : [element("li", { class: "muted" }, "Nothing. New trials appear here as they finish.")]));
   const old = before?.studies.find((each) => each.name === view.study);
   if (!before) {
     tab(view.tab);
@@ -137,9 +137,9 @@ function facts() {
   const rate = speed(study);
   const shown = [
     ["finished trials", count(total(study))],
-    ["raised an exception", count(study.failed)],
-    ["last one", finished ? ago(finished) : "–"],
-    ["arriving", rate || "none now"],
+    ["failed trials", count(study.failed)],
+    ["last finished", finished ? ago(finished) : "–"],
+    ["rate now", rate || "–"],
   ];
   $("facts").replaceChildren(...shown.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))));
 }
@@ -201,7 +201,7 @@ function figuresOf({ figures }) {
   const absent = figures.filter((each) => !each.svg && !each.notes.length);
   const [plain, checks] = [false, true].map((wanted) => figures.filter((each) => !absent.includes(each) && each.folded === wanted).map(figureOf));
   return [...plain, ...(checks.length ? [folded(`More figures (${checks.length})`, ...checks)] : []),
-    ...(absent.length ? [element("p", { class: "small muted" }, `No finished trial has what these figures show: ${absent.map((each) => each.title).join("; ")}.`)] : [])];
+    ...(absent.length ? [element("p", { class: "small muted" }, `No finished trials for these figures: ${absent.map((each) => each.title).join("; ")}.`)] : [])];
 }
 
 /** Which of the stored selections is shown, and the others to choose from. */

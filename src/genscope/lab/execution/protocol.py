@@ -55,7 +55,7 @@ def named(order: Order) -> Study:
     if (study.name, study.revision, study.stacked, study.batch, _digest(study)) != meant:
         raise Refusal(
             f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, and not the same code as "
-            f"where {order['name']!r}, revision {order['revision']}, was started: results must not mix. Bring the same "
+            f"where {order['name']!r}, revision {order['revision']}, was started: results must not mix. Copy the same "
             "files to every machine and leave them alone while the study runs, or start the study anew."
         )
     return study

@@ -36,7 +36,7 @@ def resolve(reference: str) -> Study:
     if not isinstance(study, Study):
         raise Refusal(
             f"got the reference {reference}, but {variable!r} is of type {type(study).__name__} there: it names a "
-            "genscope.Study. Bring the same file here."
+            "genscope.Study. Copy the same file to this machine."
         )
     return study
 

@@ -6,8 +6,8 @@ Guarantee: exact; a figure and its manifest determine each other, and the manife
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from genscope.refusal import Refusal
 
@@ -111,9 +111,10 @@ class Figure:
     """What every figure says: a title, a caption (what one sees, how it was obtained), its source, names in words.
 
     `labels` maps columns of the store's frame to words with the paper's letter; `where` keeps the records with that
-    value, or one of those values, of a column. `answer` is a heading that states what was found, with fields such as
-    `{ratio ffn/transformer}` that `lab.results.answers` fills. A figure that is `folded` only checks the code. One with
-    an `opening` is a panel of the report's first picture, under these words. `claims` names claims that it illustrates.
+    value, or one of those values, of a column. Source and labels that a figure does not give are those of its study.
+    `answer` is a heading that states what was found, with fields such as `{ratio ffn/transformer}` that
+    `lab.results.answers` fills. A figure that is `folded` only checks the code. One with an `opening` is a panel of the
+    report's first picture, under these words. `claims` names claims that it illustrates.
     """
 
     title: str
@@ -128,6 +129,10 @@ class Figure:
 
     def __post_init__(self) -> None:
         _freeze(self)
+
+    def of_study(self, source: str, labels: Mapping[str, str]) -> Self:
+        """The figure with what it shares with the others of its study."""
+        return replace(self, source=self.source or source, labels={**labels, **self.labels})
 
     def label(self, column: str) -> str:
         """The column in words."""
@@ -309,6 +314,11 @@ class Group(Figure):
     """Lines and scatters that belong together, side by side where there is room, each under its own title."""
 
     panels: Sequence[Line | Scatter]
+
+    def of_study(self, source: str, labels: Mapping[str, str]) -> Self:
+        """The panels share it too."""
+        panels = [panel.of_study(source, labels) for panel in self.panels]
+        return replace(super().of_study(source, labels), panels=panels)
 
 
 _KINDS: dict[str, type] = {

@@ -293,7 +293,7 @@ def parse_where(study: Study, texts: Iterable[str]) -> dict[str, list[Scalar]]:
         axis, equals, listed = text.partition("=")
         axis = axis.strip()
         if not equals:
-            raise Refusal(f"{study.name} got {text!r}: an axis is fixed by axis=value,value. Write it so.")
+            raise Refusal(f"{study.name} got {text!r}: write axis=value,value, such as context_length=100,200.")
         if axis in study.axes():
             words = [word.strip() for word in listed.split(",")]
             chosen = [_value(study, axis, word, _kinds(study, axis)) for word in words if word]
@@ -316,4 +316,4 @@ def _value(study: Study, axis: str, word: str, kinds: set[type]) -> Scalar:
     if str in kinds:
         return word
     wanted = "true or false" if kinds == {bool} else "whole numbers" if float not in kinds else "numbers"
-    raise Refusal(f"{study.name} got {axis}={word}: the values of {axis} are {wanted}. Write one.")
+    raise Refusal(f"{study.name} got {axis}={word}: the values of {axis} must be {wanted}. Correct it.")

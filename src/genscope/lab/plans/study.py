@@ -104,7 +104,7 @@ class Study:
     per seed as plain Python and jits what it likes inside. `check(point)` raises ValueError for a point that no trial
     can have, so that it is refused before anything runs; under a search it sees points without the searched axis.
     `trial_cost` is about the seconds that a standard trial takes on one core, if known: it orders the work, and
-    previews go by it until trials are stored.
+    previews go by it until trials are stored. `labels` are words for columns that all figures share.
     Other processes find a study by its name: one that they are to compute is a variable of a module.
     """
 
@@ -117,6 +117,7 @@ class Study:
     search: Search | None = None
     budgets: Mapping[str, Plan] = field(default_factory=dict)
     figures: Sequence[Figure] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     paired: frozenset[str] = frozenset()
     static: frozenset[str] = frozenset()
     stacked: bool = False
@@ -124,6 +125,10 @@ class Study:
     revision: int = 1
     check: Callable[[Point], None] | None = None
     trial_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        figures = tuple(figure.of_study(self.source, self.labels) for figure in self.figures)
+        object.__setattr__(self, "figures", figures)
 
     def plan(self, budget: str) -> Plan:
         """The plan of a budget; `standard` is the study's own points and seeds."""

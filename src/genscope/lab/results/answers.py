@@ -10,7 +10,7 @@ Guarantee: exact up to rounding; where a number is not measured there is no answ
 import re
 from collections.abc import Callable, Sequence
 
-from genscope.lab.results.reduction import Mark, Series
+from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.lab.statistics.scaling import CLEAR
 
 _FIELD = re.compile(r"\{(\w+)(?: ([^{}]*))?\}")
@@ -20,7 +20,7 @@ class _Unknown(Exception):
     """A number that was not measured."""
 
 
-def answer(words: str, series: Sequence[Series], told: Callable[[float], str]) -> str:
+def answer(words: str, series: Sequence[ReducedSeries], told: Callable[[float], str]) -> str:
     """The words with their fields filled, numbers written by `told`; empty where one is not known."""
     try:
         return _FIELD.sub(lambda found: _fill(found[1], found[2] or "", series, told), words)
@@ -28,13 +28,13 @@ def answer(words: str, series: Sequence[Series], told: Callable[[float], str]) -
         return ""
 
 
-def _fill(field: str, about: str, series: Sequence[Series], told: Callable[[float], str]) -> str:
+def _fill(field: str, about: str, series: Sequence[ReducedSeries], told: Callable[[float], str]) -> str:
     if field == "law":
         return _law(_named(series, about))
     return told(_number(field, about, series))
 
 
-def _number(field: str, about: str, series: Sequence[Series]) -> float:
+def _number(field: str, about: str, series: Sequence[ReducedSeries]) -> float:
     if field in ("ratio", "at"):
         above, _, below = about.partition("/")
         x, ratio = _ratio(_named(series, above), _named(series, below))
@@ -52,14 +52,14 @@ def _number(field: str, about: str, series: Sequence[Series]) -> float:
     return float(mark.x) if field in ("from", "to") else _y(mark)
 
 
-def _named(series: Sequence[Series], name: str) -> Series:
+def _named(series: Sequence[ReducedSeries], name: str) -> ReducedSeries:
     found = [each for each in series if each.name == name or not name]
     if len(found) != 1:
         raise _Unknown
     return found[0]
 
 
-def _measured(series: Series) -> list[Mark]:
+def _measured(series: ReducedSeries) -> list[Mark]:
     known = [mark for mark in series.marks if mark.y is not None and mark.state == "measured"]
     if not all(isinstance(mark.x, int | float) for mark in known):
         return known
@@ -70,7 +70,7 @@ def _y(mark: Mark) -> float:
     return mark.y if mark.y is not None else float("nan")
 
 
-def _ratio(one: Series, other: Series) -> tuple[float, float]:
+def _ratio(one: ReducedSeries, other: ReducedSeries) -> tuple[float, float]:
     """The largest x at which both are measured, and how many times as large the first is there."""
     numbers = {mark.x: _y(mark) for mark in _measured(other)}
     shared = [mark for mark in _measured(one) if numbers.get(mark.x)]
@@ -79,7 +79,7 @@ def _ratio(one: Series, other: Series) -> tuple[float, float]:
     return float(shared[-1].x), _y(shared[-1]) / numbers[shared[-1].x]
 
 
-def _law(series: Series) -> str:
+def _law(series: ReducedSeries) -> str:
     if series.fits is None or series.fits.best is None:
         raise _Unknown
     best = series.fits.best

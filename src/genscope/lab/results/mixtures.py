@@ -47,16 +47,16 @@ def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> I
         texts = list(parts.values())
         changed = sorted({name for text in texts[1:] for name in changed_parts(texts[0], text)})
         which = f"; {', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''} changed" if changed else ""
-        yield f"different code computed these trials ({_told(codes)}){which}: they are pooled here all the same"
+        yield f"different code computed these trials ({_counts(codes)}){which}: they are pooled here all the same"
     threads = _known(facts, lambda each: (each.get("threads") or {}).get("xla"))
     if len(threads) > 1:
-        yield f"these trials were computed on different numbers of threads ({_told(threads)}): last digits differ"
+        yield f"these trials were computed on different numbers of threads ({_counts(threads)}): last digits differ"
     vectors = _known(facts, lambda each: each.get("instructions"))
     if len(vectors) > 1:
-        yield f"processors with different instructions computed these trials ({_told(vectors)}): last digits differ"
+        yield f"processors with different instructions computed these trials ({_counts(vectors)}): last digits differ"
     versions = _known(facts, lambda each: _versions(each.get("libraries") or {}))
     if len(versions) > 1:
-        yield f"different versions of libraries computed these trials ({_told(versions)}): last digits may differ"
+        yield f"different versions of libraries computed these trials ({_counts(versions)}): last digits may differ"
 
 
 def _versions(libraries: Mapping[str, str]) -> str | None:
@@ -75,5 +75,5 @@ def _known(facts: list[tuple[Mapping[str, Any], int]], fact: Any) -> Counter[Any
     return Counter({name: number for name, number in _tally(facts, fact).items() if name is not None})
 
 
-def _told(tally: Counter[Any]) -> str:
+def _counts(tally: Counter[Any]) -> str:
     return "; ".join(f"{number} by {'unknown' if name is None else name}" for name, number in tally.most_common())

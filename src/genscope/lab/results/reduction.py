@@ -67,7 +67,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Series:
+class ReducedSeries:
     """The marks of one line or cloud; with `fits`, the laws of a line of thresholds."""
 
     name: str
@@ -101,19 +101,21 @@ def shown(figure: Figure, frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def lines(figure: Line, reading: Reading) -> list[Series]:
+def lines(figure: Line, reading: Reading) -> list[ReducedSeries]:
     """One series per value of `by`, one mark per value of `x`."""
     found = []
     for name, rows in groups(figure, shown(figure, reading.frame), figure.by):
         marks = tuple(_mark(figure, x, cell, reading) for x, cell in groups(figure, rows, figure.x))
-        found.append(Series(name_of(name), marks, _fits(figure, marks)))
+        found.append(ReducedSeries(name_of(name), marks, _fits(figure, marks)))
     return found
 
 
 def _fits(figure: Line, marks: Sequence[Mark]) -> Fits | None:
-    """The laws, where they were asked for and the horizontal axis has lengths."""
+    """The laws, where the figure has some, the axis has lengths, and two thresholds at least are known."""
     pairs = [(mark.x, mark.threshold) for mark in marks if mark.threshold is not None]
     if not figure.laws or not all(isinstance(x, int | float) and x > 0 for x, _ in pairs):
+        return None
+    if sum(threshold.state == "crossed" for _, threshold in pairs) < 2:
         return None
     return fit_laws([x for x, _ in pairs], [threshold for _, threshold in pairs])
 
@@ -131,7 +133,7 @@ def success(figure: Success, reading: Reading) -> list[Rates]:
     return found
 
 
-def points(figure: Scatter, frame: pl.DataFrame) -> list[Series]:
+def points(figure: Scatter, frame: pl.DataFrame) -> list[ReducedSeries]:
     """One mark per trial; the interval is two standard errors wide on each side where they were recorded."""
     found = []
     for name, rows in groups(figure, shown(figure, frame), figure.by):
@@ -144,7 +146,7 @@ def points(figure: Scatter, frame: pl.DataFrame) -> list[Series]:
                 reach = None if _missing(error) else stats.norm.ppf(0.975) * error
                 low, high = (None, None) if reach is None else (y - reach, y + reach)
                 marks.append(Mark(x, float(y), low, high, 1))
-        found.append(Series(name_of(name), tuple(marks)))
+        found.append(ReducedSeries(name_of(name), tuple(marks)))
     return found
 
 

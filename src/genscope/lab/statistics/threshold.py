@@ -38,8 +38,8 @@ def share_of(level: Level) -> tuple[float, bool]:
         share = math.nan
     if not 0 < share < 1 or rest or isinstance(level, str) != bool(of_plateau):
         raise Refusal(
-            f"Search got level={level!r}: a level lies between 0, which is never success, and 1, which is certain "
-            f"success. Choose between, such as 0.8 or '0.8{OF_PLATEAU}'."
+            f"Search got level={level!r}: a level is a share of successes, strictly between 0 and 1. "
+            f"Choose one, such as 0.8 or '0.8{OF_PLATEAU}'."
         )
     return share, bool(of_plateau)
 
@@ -221,7 +221,7 @@ def tried_only(counts: Counts) -> Counts:
     for size, (won, n) in counts.items():
         if not (size > 0 and 0 <= won <= n):
             raise Refusal(
-                f"A threshold was asked for with {won} successes in {n} trials at size {size}: sizes are positive, "
-                "and successes are some of the trials. Count again."
+                f"A threshold got {won} successes in {n} trials at size {size}: sizes are positive, "
+                "and successes at most as many as trials. Check the counts."
             )
     return {size: (won, n) for size, (won, n) in counts.items() if n}

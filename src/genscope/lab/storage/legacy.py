@@ -24,7 +24,7 @@ def selections(connection: sa.Connection) -> list[dict[str, Any]]:
     for study, revision, text, updated in studies:
         trials = connection.execute(sa.text(_TRIALS), {"study": study, "revision": revision}).all()
         stored = {name: (status, result) for name, status, result in trials}
-        for number, found in enumerate(_told(study, revision, json.loads(text), stored)):
+        for number, found in enumerate(_recovered(study, revision, json.loads(text), stored)):
             asked = updated + 1e-5 * number  # in this order, whatever order the database keeps rows in
             facts = json.dumps(found.facts())
             rows.append({"id": found.id, "study": study, "revision": revision, "facts": facts, "asked": asked})
@@ -37,7 +37,7 @@ def everything(study: str, revision: int, manifest: Mapping[str, Any]) -> Select
     return Selection(study, revision, grid=search_from(standard.get("search")))
 
 
-def _told(
+def _recovered(
     study: str, revision: int, manifest: Mapping[str, Any], stored: Mapping[str, tuple[str, str]]
 ) -> Iterator[Selection]:
     covers: list[set[str]] = []

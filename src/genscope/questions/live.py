@@ -1,11 +1,11 @@
-"""A question that somebody watches: `python -m genscope.questions.watched`, started by the explorer's room Learn.
+"""A question answered live: `python -m genscope.questions.live`, started by the explorer's room Learn.
 
-It reads one JSON object from standard input, and writes one JSON object a line: looks at runs as they train, then what
-came out; or success counts while a threshold is searched, then the answer. When standard input ends, so does it: no
-training outlives the server.
+It reads one JSON object from standard input and writes JSON lines: snapshots of runs as they train, then their results;
+or success counts while a threshold is searched, then the answer. It ends when standard input does, so that no training
+outlives the server.
 
-Guarantee: exact; a watched run is a trial like any other, computed by the same programs and stored under the first seed
-that is not stored yet.
+Guarantee: exact; a streamed run is a trial like any other, computed by the same programs and stored under the first
+seed that is not stored yet.
 """
 
 import contextlib
@@ -32,15 +32,15 @@ from genscope.lab.execution.cache import use_compilation_cache
 from genscope.lab.results.reduction import success
 from genscope.measure import cls_attention
 from genscope.models import BitClassifier
-from genscope.questions.asking import Asked, prepare
+from genscope.questions.prepared import PreparedQuestion, prepare
 from genscope.questions.study import Learning
-from genscope.questions.trial import Look
+from genscope.questions.trial import Snapshot
 from genscope.refusal import Refusal
 
-INPUTS = 64  # fresh inputs on which attention and influences are looked at
+INPUTS = 64  # fresh inputs on which attention and influences are averaged
 CURVE = 60  # points of a drawn success curve
 LAST_SECONDS = 3.0  # to give leases back, before the process ends by force
-Tell = Callable[[Mapping[str, Any]], None]
+Emit = Callable[[Mapping[str, Any]], None]
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def main() -> None:
     lock, out = threading.Lock(), sys.stdout
     sys.stdout = sys.stderr  # what is printed by accident is no event
 
-    def tell(event: Mapping[str, Any]) -> None:
+    def emit(event: Mapping[str, Any]) -> None:
         with lock:
             out.write(json.dumps(jsonable(event), allow_nan=False) + "\n")
             out.flush()
@@ -58,12 +58,12 @@ def main() -> None:
     use_compilation_cache()
     try:
         with Store(request["store"]) as store:
-            (watch_runs if request["kind"] == "run" else watch_threshold)(request, store, tell)
+            (stream_runs if request["kind"] == "run" else stream_threshold)(request, store, emit)
     except Refusal as error:
-        tell({"event": "refused", "message": str(error)})
+        emit({"event": "refused", "message": str(error)})
     except Exception as error:
         traceback.print_exc()
-        tell({"event": "failed", "message": f"{type(error).__name__}: {error}"})
+        emit({"event": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
 def _end_with_input() -> None:
@@ -74,7 +74,7 @@ def _end_with_input() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _asked(request: Mapping[str, Any]) -> Asked:
+def _prepared(request: Mapping[str, Any]) -> PreparedQuestion:
     return prepare(
         request["expression"],
         context_length=request["context_length"],
@@ -84,25 +84,25 @@ def _asked(request: Mapping[str, Any]) -> Asked:
     )
 
 
-def watch_runs(request: Mapping[str, Any], store: Store, tell: Tell) -> None:
+def stream_runs(request: Mapping[str, Any], store: Store, emit: Emit) -> None:
     """One trial of each network, one after the other."""
-    asked = _asked(request)
+    asked = _prepared(request)
     for network in request["networks"]:
-        watch = functools.partial(_tell_look, tell, network)
-        study = dataclasses.replace(asked.study, trial=Learning(asked.question, watch))
+        observe = functools.partial(_emit_snapshot, emit, network)
+        study = dataclasses.replace(asked.study, trial=Learning(asked.question, observe))
         point = {"context_length": request["context_length"], "network": network, "sample_size": request["sample_size"]}
         seed = _first_unused(store, asked, point)
         selected = {name: [value] for name, value in point.items()}
         selection = select(study, "quick", selected, seed=seed, reference=asked.question.text)
-        tell({"event": "begins", "network": network, "seed": seed, "study": study.name})
+        emit({"event": "begins", "network": network, "seed": seed, "study": study.name})
         run(study, selection, store=store)
         [stored] = store.results(selection.trials(point, [seed])).values()
         if stored is None:
             raise Refusal(f"the run of {network} failed; genscope export {study.name} shows why. Choose other sizes.")
-        tell({"event": "ends", "network": network, **stored})
+        emit({"event": "ends", "network": network, **stored})
 
 
-def _first_unused(store: Store, asked: Asked, point: Mapping[str, Any]) -> int:
+def _first_unused(store: Store, asked: PreparedQuestion, point: Mapping[str, Any]) -> int:
     """The first seed of a point of which nothing is stored."""
     frame = store.frame(asked.study.name, asked.study.revision)
     for axis, value in point.items():
@@ -113,31 +113,31 @@ def _first_unused(store: Store, asked: Asked, point: Mapping[str, Any]) -> int:
     return next(seed for seed in range(len(used) + 1) if seed not in used)
 
 
-def _tell_look(tell: Tell, network: str, look: Look) -> None:
+def _emit_snapshot(emit: Emit, network: str, snapshot: Snapshot) -> None:
     try:
-        tell({"event": "look", "network": network, **_seen(look)})
-    except Exception:  # whatever is wrong with a look, the run goes on, and is stored as it would be
+        emit({"event": "snapshot", "network": network, **_described(snapshot)})
+    except Exception:  # whatever is wrong with a snapshot, the run goes on and is stored as it would be
         traceback.print_exc()
 
 
-def _seen(look: Look) -> dict[str, Any]:
+def _described(snapshot: Snapshot) -> dict[str, Any]:
     return {
-        "steps": look.steps,
-        "most": look.learner.recipe.steps,
-        "losses": np.round(look.losses.astype(float), 5).tolist(),
-        "accuracy": look.held_out.glance(look.model),
-        "support": np.sort(np.asarray(getattr(look.task, "support", ()))).tolist(),
-        "weights": np.round(_looks_at(look).astype(float), 4).tolist(),
-        "attention": isinstance(look.model, BitClassifier),
+        "steps": snapshot.steps,
+        "most": snapshot.learner.recipe.steps,
+        "losses": np.round(snapshot.losses.astype(float), 5).tolist(),
+        "accuracy": snapshot.held_out.estimate(snapshot.model),
+        "support": np.sort(np.asarray(getattr(snapshot.task, "support", ()))).tolist(),
+        "weights": np.round(_bit_weights(snapshot).astype(float), 4).tolist(),
+        "attention": isinstance(snapshot.model, BitClassifier),
     }
 
 
-def _looks_at(look: Look) -> Float[np.ndarray, " T"]:
+def _bit_weights(snapshot: Snapshot) -> Float[np.ndarray, " T"]:
     """For each bit, the largest attention that a head gives it on average, or its influence on the answers."""
-    x = look.task.inputs(jr.key(0), INPUTS)
-    if isinstance(look.model, BitClassifier):
-        return np.asarray(cls_attention(look.model, x).mean(axis=0).max(axis=0))
-    return np.asarray(_influences(look.model, x, predict=look.learner.predict))
+    x = snapshot.task.inputs(jr.key(0), INPUTS)
+    if isinstance(snapshot.model, BitClassifier):
+        return np.asarray(cls_attention(snapshot.model, x).mean(axis=0).max(axis=0))
+    return np.asarray(_influences(snapshot.model, x, predict=snapshot.learner.predict))
 
 
 @functools.partial(jax.jit, static_argnames="predict")
@@ -151,23 +151,23 @@ def _influences(model: Any, x: Bool[Array, "m T"], predict: Callable[..., Array]
     return jax.lax.map(changed, jnp.arange(x.shape[1]))
 
 
-def watch_threshold(request: Mapping[str, Any], store: Store, tell: Tell) -> None:
+def stream_threshold(request: Mapping[str, Any], store: Store, emit: Emit) -> None:
     """The search for the samples that each network needs, and the answer."""
-    asked = _asked(request)
+    asked = _prepared(request)
     told: list[int] = []
 
     def follow(now: Progress) -> None:
         if told and told[-1] == now.done:
             return
         told.append(now.done)
-        _tell_curves(asked, store, now, tell)
+        _emit_curves(asked, store, now, emit)
 
     run(asked.study, asked.selection, store=store, progress=follow)
     answer = asked.collect(store)
-    tell({"event": "answer", "sentence": answer.sentence, "next": answer.next_step, "study": asked.study.name})
+    emit({"event": "answer", "sentence": answer.sentence, "next": answer.next_step, "study": asked.study.name})
 
 
-def _tell_curves(asked: Asked, store: Store, now: Progress, tell: Tell) -> None:
+def _emit_curves(asked: PreparedQuestion, store: Store, now: Progress, emit: Emit) -> None:
     [figure] = [each for each in asked.study.figures if isinstance(each, Success)]
     reading = read(store, asked.selection)
     curves = []
@@ -178,7 +178,7 @@ def _tell_curves(asked: Asked, store: Store, now: Progress, tell: Tell) -> None:
         known = {"sizes": rates.sizes, "trials": rates.trials, "shares": rates.shares, "curve": drawn}
         where = {"sample_size": found.size, "low": found.low, "high": found.high, "state": found.state}
         curves.append({"network": rates.name, **known, **where})
-    tell({"event": "curves", "done": now.done, "total": now.total, "left": now.seconds_left, "curves": curves})
+    emit({"event": "curves", "done": now.done, "total": now.total, "left": now.seconds_left, "curves": curves})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The bare threshold search, for people who bring everything themselves: no store, no study.
+"""The threshold search alone, for a trial function of your own: no store, no study.
 
 Guarantee: as `lab.Search`; the trials of a round follow from the finished rounds alone, and the key of a trial from its
 size and number.

@@ -1,6 +1,6 @@
-"""Asking: from a function, networks and context lengths to an answer, in one call.
+"""A question prepared and answered: from a function, networks and context lengths to an answer, in one call.
 
-Guarantee: exact; the same question asked twice computes nothing, and a run that was stopped goes on.
+Guarantee: exact; the same question asked twice computes nothing new, and a run that was stopped is resumed.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Build = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PreparedQuestion:
     """A question with the study that answers it and what is selected of it."""
 
     question: Question
@@ -42,7 +42,7 @@ def prepare(
     network: str | Build | Sequence[str | Build] = "transformer",
     budget: str = "standard",
     **settings: Any,
-) -> Asked:
+) -> PreparedQuestion:
     """The study of a question, and its selection; everything that cannot be is refused here."""
     lengths = [context_length] if isinstance(context_length, int) else list(context_length)
     given = [network] if isinstance(network, str) or callable(network) else list(network)
@@ -56,7 +56,7 @@ def prepare(
 
 def _prepare(
     function: str, lengths: Sequence[int], given: Sequence[str | Build], budget: str, settings: dict[str, Any]
-) -> Asked:
+) -> PreparedQuestion:
     own = {index: _own(each) for index, each in enumerate(given) if callable(each) or is_user_file(each)}
     question = ask(function, builders=tuple(own.values()), **settings)
     names = [own[index].label if index in own else str(each) for index, each in enumerate(given)]
@@ -67,7 +67,7 @@ def _prepare(
             check_network(question, name, length)
     made = study(question, names, lengths, _references(question, lengths))
     where = {"context_length": lengths, "network": names}
-    return Asked(question, made, select(made, budget, where, reference=question.text))
+    return PreparedQuestion(question, made, select(made, budget, where, reference=question.text))
 
 
 def learn(
@@ -95,9 +95,10 @@ def learn(
     """The samples that networks need to learn a function, and what theory says.
 
     `function` is an expression, or `my_file.py:task`; a network is a name, `my_file.py:build`, or a function
-    `build(key, context_length)` that returns an Equinox module. Trials are computed in this process, or by so many
-    `workers`, which need networks in files; results go to the store, and what is there is not computed again. Where
-    stored trials were computed by code that has changed since, nothing is added to them unless `accept_changes`.
+    `build(key, context_length)` that returns a module of Equinox or of PyTorch. Trials are computed in this process, or
+    by so many `workers`, which need networks in files; results go to the store, and what is there is not computed
+    again. Where stored trials were computed by code that has changed since, nothing is added to them unless
+    `accept_changes`.
     """
     settings = {
         **{

@@ -1,4 +1,4 @@
-"""A run's plan and its findings, told to people.
+"""A run's plan and its findings, printed as tables and sentences.
 
 Guarantee: exact up to rounding; `--json` has all digits.
 """
@@ -16,7 +16,7 @@ _MEASURED = ("low", "high", "trials", "state", "level", "plateau")
 _REASONS = {"plateau": "successes level off: no threshold", "unresolved": "too few trials to tell"}
 
 
-def tell_plan(plan: Facts) -> None:
+def print_plan(plan: Facts) -> None:
     """What a run would do."""
     missing = plan["trials"] - plan["stored"]
     more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']} as the search goes on"
@@ -35,7 +35,7 @@ def tell_plan(plan: Facts) -> None:
         echo(f"The missing {missing} would take about {soon}{up_to}, compilation aside{source}.")
 
 
-def tell_findings(title: str, facts: Facts, *, report: str) -> None:
+def print_findings(title: str, facts: Facts, *, report: str) -> None:
     """What a run found, and what to do next."""
     heading = f"{title} ({facts['study']}, budget {facts['budget']})"
     if facts["thresholds"]:

@@ -1,4 +1,4 @@
-"""A run that is watched is the run that nobody watches; what is told of it is true."""
+"""Streaming the progress of a run does not change the run, and what is streamed is true."""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +9,8 @@ import pytest
 from genscope.lab import Store
 from genscope.lab.execution.compute import trial_key
 from genscope.models import BitClassifier, BitPerceptron, outputs
-from genscope.questions import watched
-from genscope.questions.asking import prepare
+from genscope.questions import live
+from genscope.questions.prepared import prepare
 from genscope.questions.trial import run_trial
 
 REQUEST = {"expression": "x4 & x9", "networks": ["linear"], "context_length": 5, "sample_size": 40, "noise": 0}
@@ -22,17 +22,17 @@ def store(tmp_path):
         yield store
 
 
-def test_a_watched_run_is_stored_as_if_nobody_had_watched(store):
+def test_a_streamed_run_is_stored_like_any_other(store):
     events = []
-    watched.watch_runs(REQUEST, store, events.append)
-    begins, *looks, ends = events
+    live.stream_runs(REQUEST, store, events.append)
+    begins, *snapshots, ends = events
     assert (begins["event"], begins["seed"], ends["event"]) == ("begins", 0, "ends")
-    assert {look["event"] for look in looks} == {"look"}
-    assert [look["steps"] for look in looks] == list(range(0, ends["steps"] + 1, 10))
-    assert [len(look["losses"]) for look in looks] == [0] + [10] * (len(looks) - 1)
-    assert looks[-1]["losses"][-1] < looks[1]["losses"][0]
-    assert all(len(look["weights"]) == 5 for look in looks)
-    assert len(looks[0]["support"]) == 2
+    assert {snapshot["event"] for snapshot in snapshots} == {"snapshot"}
+    assert [snapshot["steps"] for snapshot in snapshots] == list(range(0, ends["steps"] + 1, 10))
+    assert [len(snapshot["losses"]) for snapshot in snapshots] == [0] + [10] * (len(snapshots) - 1)
+    assert snapshots[-1]["losses"][-1] < snapshots[1]["losses"][0]
+    assert all(len(snapshot["weights"]) == 5 for snapshot in snapshots)
+    assert len(snapshots[0]["support"]) == 2
 
     asked = prepare("x4&x9", context_length=5, network="linear", budget="quick")
     point = {"context_length": 5, "network": "linear", "sample_size": 40}
@@ -41,20 +41,20 @@ def test_a_watched_run_is_stored_as_if_nobody_had_watched(store):
     assert {name: ends[name] for name in alone} == alone
 
     events.clear()
-    watched.watch_runs(REQUEST, store, events.append)
+    live.stream_runs(REQUEST, store, events.append)
     assert events[0]["seed"] == 1  # what is stored is not computed again, so another run is drawn
     assert store.counts()[asked.study.name] == {"ok": 2, "failed": 0}
 
 
-def test_a_watcher_that_fails_does_not_spoil_the_run(store, capfd):
+def test_an_observer_that_fails_does_not_spoil_the_run(store, capfd):
     told = []
 
-    def tell(event):
-        if event["event"] == "look":
+    def emit(event):
+        if event["event"] == "snapshot":
             raise RuntimeError("a pipe is broken")
         told.append(event["event"])
 
-    watched.watch_runs(REQUEST, store, tell)
+    live.stream_runs(REQUEST, store, emit)
     assert told == ["begins", "ends"]
     assert "a pipe is broken" in capfd.readouterr().err
     [counts] = store.counts().values()
@@ -63,7 +63,7 @@ def test_a_watcher_that_fails_does_not_spoil_the_run(store, capfd):
 
 def test_the_success_curve_narrows_to_the_answer(store):
     events = []
-    watched.watch_threshold(REQUEST | {"expression": "x0", "context_length": 4}, store, events.append)
+    live.stream_threshold(REQUEST | {"expression": "x0", "context_length": 4}, store, events.append)
     *curves, answer = events
     assert answer["event"] == "answer"
     assert answer["sentence"].startswith("x0 at T = 4: a linear model needs")
@@ -79,7 +79,7 @@ def test_the_success_curve_narrows_to_the_answer(store):
 def test_influences_are_those_of_flipping_each_bit():
     model = BitPerceptron(4, hidden=(6,), key=jr.key(1))
     x = jr.bernoulli(jr.key(2), shape=(30, 4))
-    found = watched._influences(model, x, predict=outputs)
+    found = live._influences(model, x, predict=outputs)
     for bit in range(4):
         flipped = np.array(x)
         flipped[:, bit] ^= True
@@ -91,16 +91,16 @@ def test_attention_is_the_largest_over_heads(store):
     events = []
     request = REQUEST | {"networks": ["transformer"], "sample_size": 12}
     seen = {}
-    looks_at = watched._looks_at
+    bit_weights = live._bit_weights
 
-    def spy(look):
-        seen.setdefault("model", look.model)
-        seen.setdefault("x", look.task.inputs(jr.key(0), watched.INPUTS))
-        return looks_at(look)
+    def spy(snapshot):
+        seen.setdefault("model", snapshot.model)
+        seen.setdefault("x", snapshot.task.inputs(jr.key(0), live.INPUTS))
+        return bit_weights(snapshot)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watched, "_looks_at", spy)
-        watched.watch_runs(request, store, events.append)
+        patch.setattr(live, "_bit_weights", spy)
+        live.stream_runs(request, store, events.append)
     assert isinstance(seen["model"], BitClassifier)
     attention = jax.vmap(lambda bits: seen["model"].activations(bits).attention)(seen["x"])
     expected = np.asarray(attention).mean(axis=0)[:, :-1].max(axis=0)
