@@ -10,8 +10,8 @@ from pathlib import Path
 
 import genscope as gs
 from genscope.questions.answer import Answer, interval
-from genscope.questions.asking import prepare
 from genscope.questions.networks import NAMED
+from genscope.questions.prepared import prepare
 
 FUNCTIONS = {
     "AND of 3": "x0&x1&x2",

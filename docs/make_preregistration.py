@@ -6,10 +6,12 @@ changed gets a new day, below the old one, and nothing is ever removed. Run this
 """
 
 import datetime
-import functools
+import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +19,9 @@ import polars as pl
 from genscope import claims
 from genscope.claims import lintilhac2026_attention
 from genscope.lab import BUDGETS, Reading, select
-from genscope.studies import mousavi2025_ffn_trained
+from genscope.lab.results.verdict import combine
+from genscope.lab.statistics.scaling import measured
+from genscope.studies import edelman2022_and, lintilhac2026_bounds, lintilhac2026_gap, mousavi2025_ffn_trained
 
 HERE = Path(__file__).parent
 LOG, PAGE = HERE / "preregistration.toml", HERE / "preregistration.md"
@@ -45,6 +49,9 @@ FAILS = {
     "B8": "an upper limit of one of the slopes below 0",
     "B9": "one stationary run outside the span of its sample, an upper limit of a mean excess below 0, or one n at "
     "which every kind of network at every decay has a lower limit of the mean excess above n/(2Nd)",
+    "B10": "an upper limit of the exponent of 𝔏‖U‖√log(1 + d_h) below ½, or of that of Lemma 36's samples below 1/6; "
+    "at one N an upper limit of the risk with N/2 units below 0.1, of the risk of fits below ½, or fits heavier than "
+    "networks that generalize",
     "B11": "a lower limit of an exponent above 0.6 where the table has a tick, an upper limit below 0.6 (FFN: 1) where "
     "it has a cross",
     "C1": "one error above 1e-12, or one below it with attention half as sharp",
@@ -68,78 +75,215 @@ RESTARTS = "simulated by budget under the exploratory numbers and under the publ
 POWER: dict[str, str] = {
     **dict.fromkeys(("A8", "A9"), RESTARTS),
     **dict.fromkeys(("B5", "B6", "B8", "B11"), TOKENS),
+    "B10": "simulated at the size of standard, 60 draws for each truth (docs/claims.md)",
     **dict.fromkeys(("A2", "A3", "B1", "B3", "C1", "C2", "C9"), EXACT),
 }
 
 
-def simulated(claim: claims.Claim, made: Callable[[np.random.Generator, float], Reading], shares: list[float]) -> str:
-    """How often the claim's own rule holds and fails on made-up readings, for true shares."""
-    chance = np.random.default_rng(0)
-    told = []
-    for share in shares:
-        found = [claim.decide([made(chance, share)]) for _ in range(DRAWS)]
-        verdicts = [claims_verdict([part.decision for part in parts]) for parts in found]
-        told.append(f"{share:g}: {verdicts.count('holds') / DRAWS:.2f} / {verdicts.count('fails') / DRAWS:.2f}")
-    return "true share: holds / fails " + "; ".join(told)
+def reading(rows: Iterable[dict[str, Any]]) -> Reading:
+    """Finished trials with these values."""
+    return Reading(pl.DataFrame([{"status": "ok", **row} for row in rows]), (), 0)
 
 
-def claims_verdict(decisions: list[str]) -> str:
-    """All parts must hold; one that fails decides."""
-    return "fails" if "fails" in decisions else "holds" if set(decisions) == {"holds"} else "undecided"
+def a4(chance: np.random.Generator, exponent: float) -> list[Reading]:
+    """Thresholds with 95 % intervals of a tenth at the contexts of `standard`; exponent 0 stands for the logarithm."""
+    found = []
+    for length in edelman2022_and.LENGTHS:
+        truth = 16 * math.log(length) - 20 if exponent == 0 else 70 * (length / 300) ** exponent
+        size = truth * math.exp(0.05 * float(chance.normal()))
+        found.append(({"context_length": length, "preset": "tuned"}, measured(size, size / 1.1, size * 1.1)))
+    return [Reading(pl.DataFrame(), tuple(found), 0)]
 
 
-def a5(size: int, chance: np.random.Generator, share: float) -> Reading:
-    """Runs at two sample sizes, of which a share does what the claim says."""
-    good = chance.random((2, size)) < share
-    rows = [
-        {"preset": "minGPT", "status": "ok", "sample_size": m, "fitted": True, "success": bool(g) == (m == 200)}
-        for m, group in zip((200, 50), good, strict=True)
-        for g in group
+def a5(chance: np.random.Generator, share: float) -> list[Reading]:
+    """120 runs at each of two sample sizes, of which a share does what the claim says."""
+    good = chance.random((2, 120)) < share
+    return [
+        reading(
+            {"preset": "minGPT", "sample_size": m, "fitted": True, "success": bool(g) == (m == 200)}
+            for m, group in zip((200, 50), good, strict=True)
+            for g in group
+        )
     ]
-    return Reading(pl.DataFrame(rows), (), 0)
 
 
-def a6(size: int, chance: np.random.Generator, share: float) -> Reading:
-    """Runs that succeeded, of which a share attends to the support."""
-    base = {"preset": "tuned", "status": "ok", "success": True, "best_mass": 0.95}
-    return Reading(pl.DataFrame([{**base, "on_support": bool(g)} for g in chance.random(size) < share]), (), 0)
+def a6(chance: np.random.Generator, share: float) -> list[Reading]:
+    """40 runs that succeeded, of which a share attends to the support."""
+    base = {"preset": "tuned", "success": True, "best_mass": 0.95}
+    return [reading({**base, "on_support": bool(g)} for g in chance.random(40) < share)]
 
 
-def b9(size: int, chance: np.random.Generator, share: float) -> Reading:
-    """Stationary runs of all cells, whose mean excess is a share of n/(Nd); deviations as large as were explored."""
-    rows = [
-        {**point, "status": "ok", "stationary": True, "outside": 0.0, "excess_share": share + 0.1 * float(noise)}
-        for point in mousavi2025_ffn_trained.STUDY.points
-        for noise in chance.normal(size=size)
+def a7(chance: np.random.Generator, share: float) -> list[Reading]:
+    """Ten runs at each of two T, of which a share learns, all of these suddenly."""
+    learns = {True: {"first_perfect": 500, "last_high": 400, "first_low": 450}}
+    never = dict.fromkeys(learns[True])
+    return [
+        reading(
+            {"rate": 3e-4, "context_length": length, **learns.get(bool(learned), never)}
+            for length in (10, 15)
+            for learned in chance.random(10) < share
+        )
     ]
-    return Reading(pl.DataFrame(rows), (), 0)
 
 
-def c6(size: int, chance: np.random.Generator, share: float) -> Reading:
-    """Converged runs of all arms, of which a share shows its components and none did before training."""
-    base = {"status": "ok", "context_length": 20, "sparsity": 3, "scores": "factored", "converged": True}
+def b4(chance: np.random.Generator, excess: float) -> list[Reading]:
+    """Twelve trained networks at each of three n; their risks deviate by 0.03, about as much as was explored."""
+    span = reading([{"identity_error": 0.0, "ridge_risk": 0.9, "span_risk": 0.8}])
+    trained = reading(
+        {"sample_size": size, "span_risk": 0.5, "least_risk": 0.5 + excess + 0.03 * noise, "outside_share": 0.5}
+        for size in (10, 15, 20)
+        for noise in chance.normal(size=12).tolist()
+    )
+    return [span, trained]
+
+
+def b7(chance: np.random.Generator, share: float) -> list[Reading]:
+    """Two runs of each protocol, whose shares of αI deviate by 0.05."""
+    base = {"settled": True, "steps_taken": 1, "block_share": 0.99}
+    return [
+        reading(
+            {**base, "protocol": protocol, "identity_share": share + 0.05 * noise}
+            for protocol in ("code", "text")
+            for noise in chance.normal(size=2).tolist()
+        )
+    ]
+
+
+def b9(chance: np.random.Generator, share: float) -> list[Reading]:
+    """20 stationary runs in each cell, with a share of n/(Nd) as mean excess; deviations as large as were explored."""
+    return [
+        reading(
+            {**point, "stationary": True, "outside": 0.0, "excess_share": share + 0.1 * noise}
+            for point in mousavi2025_ffn_trained.STUDY.points
+            for noise in chance.normal(size=mousavi2025_ffn_trained.STUDY.seeds).tolist()
+        )
+    ]
+
+
+def c3(chance: np.random.Generator, exponent: float) -> list[Reading]:
+    """The gap is a power of degree and of sparsity, with deviations of 0.3 in its logarithm; five functions a class."""
+    return [
+        reading(
+            {
+                **point,
+                "converged": True,
+                "gap": 0.01 * (int(point["degree"]) * int(point["sparsity"])) ** exponent * math.exp(0.3 * noise),
+                "gap_sem": 0.001,
+            }
+            for point in lintilhac2026_gap.STUDY.points
+            for noise in chance.normal(size=5).tolist()
+        )
+    ]
+
+
+def c4(chance: np.random.Generator, powers: float) -> list[Reading]:
+    """Ten networks, smaller than the paper's weights by so many powers of ten, with deviations of 0.2 in them."""
+    full = {f"full_{name}": 1.0 for name in ("norm_squared", "trace")}
+    others = {f"{kind}_{name}": 0.5 for kind in ("minimal", "tuned") for name in ("norm_squared", "trace")}
+    errors = {f"{kind}_trace_sem": 0.0 for kind in ("full", "minimal", "tuned")}
+    base = {"arm": "paper", "converged": True, "trace_sem": 0.0, **full, **others, **errors}
+    return [
+        reading(
+            {**base, "norm_squared": 10 ** -(powers + 0.2 * norm), "trace": 10 ** -(powers + 0.2 * trace)}
+            for norm, trace in chance.normal(size=(10, 2)).tolist()
+        )
+    ]
+
+
+def c5(chance: np.random.Generator, ratio: float) -> list[Reading]:
+    """Five functions in each of 20 classes, all with the same |Δ(σ)| over the trace, with the errors of exploration."""
+    base = {"constant": "0.1", "degree": 1, "sparsity": 2, "sigma": 0.01, "trace": 1.0}
+    return [
+        reading(
+            {**base, "perturbation": ratio + error * noise, "perturbation_sem": error}
+            for error in C5_ERRORS
+            for noise in chance.normal(size=5).tolist()
+        )
+    ]
+
+
+C5_ERRORS = (  # standard errors of Δ(σ) over the trace, one function of each class on seed 5000, which no budget uses
+    *(0.02, 0.07, 0.09, 0.13, 0.12, 0.13, 0.32, 0.24, 0.22, 0.27),
+    *(0.20, 0.21, 0.15, 0.21, 0.10, 0.35, 0.16, 0.34, 0.23, 0.17),
+)
+
+
+def c6(chance: np.random.Generator, share: float) -> list[Reading]:
+    """150 converged runs in each arm, of which a share shows its components and none did before training."""
+    base = {"context_length": 20, "sparsity": 3, "scores": "factored", "converged": True}
     base |= {"computed": True, "own_bit": 0.0, "shown": False, "untrained_weights_shown": False}
-    rows = [
-        {**base, "scale": scale, "degree": degree, "seed": seed, "weights_shown": bool(shown)}
-        for scale, degree in lintilhac2026_attention.ARMS
-        for seed, shown in enumerate(chance.random(size) < share)
+    return [
+        reading(
+            {**base, "scale": scale, "degree": degree, "seed": seed, "weights_shown": bool(shown)}
+            for scale, degree in lintilhac2026_attention.ARMS
+            for seed, shown in enumerate(chance.random(lintilhac2026_attention.RUNS) < share)
+        )
     ]
-    return Reading(pl.DataFrame(rows), (), 0)
+
+
+def c8(chance: np.random.Generator, share: float) -> list[Reading]:
+    """480 functions, of which a share is found."""
+    base = {"restriction": "affine", "exact_degree": True, "queries": 1, "recovered": True, "probe_queries": 1}
+    base |= {"context_length": 20, "sparsity": 2, "found_sparsity": 2}
+    return [reading({**base, "exact_sparsity": bool(found)} for found in chance.random(480) < share)]
+
+
+def c10(chance: np.random.Generator, exponent: float) -> list[Reading]:
+    """Bounds that are powers of degree and of sparsity, 0.5 at the largest; deviations of 0.2 in their logarithms."""
+    names = ("semi_analytic", "direct", "truncated", "analytic")
+    rows = []
+    for point in lintilhac2026_bounds.STUDY.points:
+        level = 0.5 * (int(point["degree"]) * int(point["sparsity"]) / 100) ** exponent
+        for noise in chance.normal(size=5).tolist():
+            bounds = dict.fromkeys(names, level * math.exp(0.2 * noise))
+            rows.append({**point, "converged": True, "constant_used": 0.1, "dominated": 1.0, **bounds})
+    return [reading(rows)]
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Made-up readings of a claim, for several truths."""
+
+    made: Callable[[np.random.Generator, float], list[Reading]]
+    words: str
+    truths: Sequence[float]
+    draws: int = DRAWS
+
+    def told(self, claim: claims.Claim) -> str:
+        """How often the claim's own rule holds and fails."""
+        chance = np.random.default_rng(0)
+        rates = []
+        for truth in self.truths:
+            found = [
+                combine([part.decision for part in claim.decide(self.made(chance, truth))]) for _ in range(self.draws)
+            ]
+            rates.append(
+                f"{truth:g}: {found.count('holds') / self.draws:.2f} / {found.count('fails') / self.draws:.2f}"
+            )
+        return f"{self.words}: holds / fails {'; '.join(rates)}"
+
+
+SIMULATIONS = {
+    "A4": Simulation(a4, "intervals of 10 % at five T, true exponent (0: the logarithm)", [0, 0.2, 0.3, 0.4, 0.5], 200),
+    "A5": Simulation(a5, "120 runs, true share", [0.4, 0.5, 0.65, 0.8]),
+    "A6": Simulation(a6, "40 runs, true share", [0.6, 0.7, 0.8, 0.9]),
+    "A7": Simulation(a7, "10 runs at two T, true share", [0.5, 0.7, 0.8, 0.9, 0.95], 1000),
+    "B4": Simulation(b4, "12 networks at three n, true excess", [-0.05, -0.02, 0, 0.02, 0.05], 500),
+    "B7": Simulation(b7, "2 runs of each protocol, true share of αI", [0.6, 0.7, 0.75, 0.8, 0.9], 500),
+    "B9": Simulation(b9, "20 runs in each cell, true share", [0.4, 0.5, 0.6]),
+    "C3": Simulation(c3, "45 runs, true exponent in degree and sparsity", [0.5, 1, 1.5, 2], 30),
+    "C4": Simulation(c4, "10 networks, true powers of ten", [1, 1.3, 1.5, 1.7, 2], 500),
+    "C5": Simulation(c5, "100 functions with the errors of exploration, true ratio", [0, 0.05, 0.2, 0.5, 0.8], 200),
+    "C6": Simulation(c6, "150 runs in each arm, true share", [0.35, 0.5, 0.6, 0.65, 0.7]),
+    "C8": Simulation(c8, "480 functions, true share", [0.9, 0.93, 0.95, 0.97, 0.98, 0.99], 500),
+    "C10": Simulation(c10, "135 bounds, true exponent", [0.5, 0.9, 1, 1.1, 1.25, 1.5], 200),
+}
 
 
 def power(claim: claims.Claim) -> str:
     """What is known of a rule's power."""
-    made: dict[str, tuple[Callable[..., Reading], int, list[float]]] = {
-        "A5": (a5, 120, [0.4, 0.5, 0.65, 0.8]),
-        "A6": (a6, 40, [0.6, 0.7, 0.8, 0.9]),
-        "B9": (b9, mousavi2025_ffn_trained.STUDY.seeds, [0.4, 0.5, 0.6]),
-        "C6": (c6, lintilhac2026_attention.RUNS, [0.35, 0.5, 0.6, 0.65, 0.7]),
-    }
-    if claim.id not in made:
-        return POWER.get(claim.id, FAULT)
-    make, size, shares = made[claim.id]
-    each = {"B9": " in each cell", "C6": " in each arm"}.get(claim.id, "")
-    return f"{size} runs{each}, {simulated(claim, functools.partial(make, size), shares)}"
+    known = SIMULATIONS.get(claim.id)
+    return POWER.get(claim.id, FAULT) if known is None else known.told(claim)
 
 
 def sizes(claim: claims.Claim, budget: str) -> str:
@@ -181,7 +325,7 @@ def page(known: dict[str, list[dict[str, str]]]) -> str:
         "",
         "The dates are those on which digests were first written down. Rules are older; which were settled after",
         "numbers had been seen is in [claims.md](claims.md). Power is that of the rule on made-up data with the stated",
-        f"truth, where that was simulated ({DRAWS:,} draws each).",
+        f"truth, where that was simulated (30 to {DRAWS:,} draws each).",
     ]
     for claim in claims.ALL:
         lines += ["", f"## {claim.id}", "", f"{claim.statement} ({claim.source}).", ""]

@@ -37,7 +37,7 @@ NAVIGATION = {
         )
     ),
     "Notebooks": (
-        *(f"notebooks/{name}" for name in ("log-t", "transformer", "black-box", "sharpness", "covering-numbers")),
+        *(f"notebooks/{name}" for name in ("log-t", "transformer", "black-box", "flat-minima", "covering-numbers")),
         "gallery",
     ),
     "Evidence": ("claims", "statements", "errata", "preregistration", "benchmarks"),
