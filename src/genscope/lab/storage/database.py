@@ -247,8 +247,11 @@ def prepare_for_writing(engine: sa.Engine) -> None:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            with contextlib.closing(engine.raw_connection()) as connection:
-                connection.cursor().execute("PRAGMA journal_mode = WAL")
+            with (
+                contextlib.closing(engine.raw_connection()) as connection,
+                contextlib.closing(connection.cursor()) as cursor,  # left open, it would hold a lock after a failure
+            ):
+                cursor.execute("PRAGMA journal_mode = WAL")
             return
         except sqlite3.OperationalError as error:
             # SQLite's own busy timeout does not cover this switch when several processes make a store at once.
