@@ -19,7 +19,7 @@ PLANTED = {
     "B3": "gates for tokens of an eighth of the range",
     "B4": "the best in the span taken for twice as bad as predicting 0",
     "B5": "the FFN stops at its first test, whatever its error",
-    "B6": "the simple RNN is held to a fiftieth of the risk without the index",
+    "B6": "the Transformer stops at its first test, whatever its error",
     "B7": "one encoding for all positions",
     "B8": "the FFN at the larger q stops at its first test, whatever its error",
     "B9": "training without weight decay",
