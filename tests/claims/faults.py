@@ -209,7 +209,7 @@ def _short_prompts(patch: Patch) -> None:
 
 
 def _two_tokens(patch: Patch) -> None:
-    """A task that the FFN learns in seconds."""
+    """A task that networks learn in seconds."""
     patch.setattr(mousavi2025_sparsity, "CONTEXT_LENGTH", 2)
     patch.setattr(mousavi2025_sparsity, "RATE", 1e-3)
 
@@ -430,7 +430,7 @@ FAULTS = {
                     architecture=["transformer", "ffn"],
                     sparsity=[1, 2],
                     protocol=["code"],
-                    draw=[0, 1, 2],
+                    draw=[1, 2, 3, 4],  # draw 0 is one that neither network learns
                     until=["both"],
                 )
             )
@@ -446,7 +446,7 @@ FAULTS = {
     "B10": Fault(
         "every position asks for its own token, which no state has to keep",
         _own_token,
-        [Plan(grid(network=["general", "fit"], context_length=[3]), seeds=5)],
+        [Plan(grid(network=["general", "fit"], context_length=[3]), seeds=10)],
         slow=True,
     ),
     "B11": Fault(
