@@ -9,6 +9,7 @@ import pytest
 
 import genscope as gs
 from genscope.questions.answer import interval, need
+from genscope.refusal import Refusal
 from genscope.report.words import measured
 
 ASKED = {"budget": "quick", "width": 0.5}
@@ -74,6 +75,12 @@ def test_the_figure_shows_what_was_measured(answer, store, lengths, tmp_path):
     assert (tmp_path / "figure.svg").read_text().count("<svg") == 1
     shown = figure.get_supylabel() if len(lengths) == 1 else axes.get_ylabel()
     assert shown == ("share of trials that succeed" if len(lengths) == 1 else "samples m at which 80 % succeed")
+
+
+def test_a_figure_that_cannot_be_written_is_refused(answer, tmp_path):
+    for name, words in (("figure.gif", "must end in .svg"), ("missing/figure.svg", "make the directory first")):
+        with pytest.raises(Refusal, match=words):
+            answer.plot(tmp_path / name)
 
 
 def test_open_thresholds_are_bounds_in_words():

@@ -139,17 +139,20 @@ class Answer(Displayed):
         from genscope.extras import need as need_extra
 
         need_extra("report", given="Answer.plot")
+        from genscope.files import draft, picture_kind
         from genscope.report.reduced import reduced
         from genscope.report.svg import WIDTH, save
 
+        kind = None if path is None else picture_kind(Path(path))
         thresholds, curves = self.study.figures
         found = reduced(curves if len(self.lengths) == 1 else thresholds, self.reading)
         if not found:
             raise Refusal("Answer.plot got no finished trial: every one failed. The store has their errors.")
         figure = found[0].draw(WIDTH)
         figure.suptitle(self.question.asked)
-        if path is not None:
-            save(figure, Path(path), Path(path).suffix.removeprefix("."))
+        if kind is not None:
+            with draft(Path(path)) as beside:
+                save(figure, beside, kind)
         return figure
 
     def __repr__(self) -> str:
