@@ -14,7 +14,7 @@ import typer
 
 from genscope.cli._options import AsJson
 from genscope.extras import need
-from genscope.files import picture_kind
+from genscope.files import draft, picture_kind
 
 _EVERY_SECONDS = 10.0
 _WORKERS = 2
@@ -86,7 +86,9 @@ def checkpoint(
     if plot is not None:
         from genscope.checkpoints.picture import draw_norms
 
-        draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads").savefig(plot)
+        figure = draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads")
+        with draft(plot) as beside:
+            figure.savefig(beside, format=picture_kind(plot))
     named = facts["model_type"] and model.kind  # a name from elsewhere may hold anything
     print_json(facts) if as_json else _print_norms(facts, f" ({facts['model_type']})" if named else "")
 
