@@ -17,7 +17,7 @@ from genscope.lab.plans.design import cores
 from genscope.questions import measured
 from genscope.questions.networks import IDEAL
 from genscope.questions.placements import placements
-from genscope.questions.question import Question
+from genscope.questions.question import SETTINGS, Question
 from genscope.questions.theory import Statement, function_facts, statements
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
@@ -77,24 +77,12 @@ class Answer(Displayed):
     def facts(self) -> dict[str, Any]:
         """The answer as JSON has it."""
         asked = self.question
-        told = (
-            "noise",
-            "bias",
-            "accuracy",
-            "error",
-            "success",
-            "restarts",
-            "fixed_support",
-            "rate",
-            "steps",
-            "optimizer",
-        )
         return {
             "question": {
                 "function": asked.asked,
                 "study": self.study.name,
                 "budget": self.selection.budget,
-                **{name: getattr(asked, name) for name in told},
+                **{name: getattr(asked, name) for name in SETTINGS if name != "width"},
                 "probability": asked.probability,
                 "placements": self.placements,
                 "recipes": self.recipes,
