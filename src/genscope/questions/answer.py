@@ -131,15 +131,16 @@ class Answer(Displayed):
         from genscope.report.reduced import reduced
         from genscope.report.svg import WIDTH, save
 
-        kind = None if path is None else picture_kind(Path(path))
+        file = None if path is None else Path(path)
+        kind = "" if file is None else picture_kind(file)
         thresholds, curves = self.study.figures
         found = reduced(curves if len(self.lengths) == 1 else thresholds, self.reading)
         if not found:
             raise Refusal("Answer.plot got no finished trial: every one failed. The store has their errors.")
         figure = found[0].draw(WIDTH)
         figure.suptitle(self.question.asked)
-        if kind is not None:
-            with draft(Path(path)) as beside:
+        if file is not None:
+            with draft(file) as beside:
                 save(figure, beside, kind)
         return figure
 
