@@ -33,8 +33,8 @@ from genscope.train.posterior import check_deviation, moments, parameters
 from genscope.train.posterior import divergence as nats_of
 
 # Deviations of the prior to choose from, in each group: so dense that the nearest one costs next to nothing.
-_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
+_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 
 
 @dataclass(frozen=True)
