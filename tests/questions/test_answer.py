@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import genscope as gs
-from genscope.questions.answer import interval, need
+from genscope.questions.answer import interval, needed
 from genscope.refusal import Refusal
 from genscope.report.words import measured
 
@@ -85,12 +85,12 @@ def test_a_figure_that_cannot_be_written_is_refused(answer, tmp_path):
 
 def test_open_thresholds_are_bounds_in_words():
     row = {"network": "mlp", "sample_size": None, "low": 2000.0, "high": None, "plateau": None, "state": "above"}
-    assert need(row) == "an MLP needs more than 2,000 samples"
+    assert needed(row) == "an MLP needs more than 2,000 samples"
     assert interval(row) == ("more than 2,000", "open")
     level = {"value": 0.4, "low": 0.3, "high": 0.5}
-    assert need(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
-    assert need(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
-    assert "this budget leaves open" in need(row | {"state": "unresolved", "low": 3.0})
+    assert needed(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
+    assert needed(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
+    assert "this budget leaves open" in needed(row | {"state": "unresolved", "low": 3.0})
 
 
 def test_a_network_of_ones_own_is_a_function_and_needs_a_file_for_workers(store):

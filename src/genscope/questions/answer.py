@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from genscope.display import Card, Displayed, Table
+from genscope.extras import need
+from genscope.files import draft, picture_kind
 from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
@@ -116,7 +118,7 @@ class Answer(Displayed):
     def sentence(self) -> str:
         """The answer at the longest context in a sentence."""
         length = self.lengths[-1]
-        said = [need(row) for row in self.rows if row["context_length"] == length]
+        said = [needed(row) for row in self.rows if row["context_length"] == length]
         here = [each for each in self.statements if each.context_length == length]
         bound = next((each for each in here if each.lower and each.sample_size), None)
         theory = "" if bound is None else f"; {bound.says} than {bound.sample_size:,.0f}"
@@ -124,10 +126,7 @@ class Answer(Displayed):
 
     def plot(self, path: Any = None) -> "Figure":
         """The report's figure of the thresholds, or of the success curves at a single length; written to `path`."""
-        from genscope.extras import need as need_extra
-
-        need_extra("report", given="Answer.plot")
-        from genscope.files import draft, picture_kind
+        need("report", given="Answer.plot")
         from genscope.report.reduced import reduced
         from genscope.report.svg import WIDTH, save
 
@@ -168,7 +167,7 @@ def recipe(question: Question, name: str) -> str:
     return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 
 
-def need(row: dict[str, Any]) -> str:
+def needed(row: dict[str, Any]) -> str:
     """What a network needs, in a few words."""
     who = ARTICLES.get(row["network"], row["network"].partition("@")[0])
     number, between = interval(row)
