@@ -42,6 +42,21 @@ def test_the_example_study_runs_and_resumes(tmp_path):
         assert few < many
 
 
+def test_the_table_of_packages_tells_what_each_imports():
+    guide = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", guide, flags=re.MULTILINE)
+    packages = {name for name, _ in rows}
+    assert {"lab", "cli", "domination"} <= packages
+    for name, told in rows:
+        where = ROOT / "src" / "genscope" / name
+        files = where.rglob("*.py") if where.is_dir() else [where.with_suffix(".py")]
+        text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        lines = re.findall(r"^ *from genscope(?:\.(\w+)\S*)? import (.+)$", text, flags=re.MULTILINE)
+        found = {word for package, names in lines for word in ([package] if package else re.findall(r"\w+", names))}
+        listed = packages - {"cli"} if told.startswith("all") else set()
+        assert listed ^ {*re.findall(r"`(\w+)`", told)} == found & packages - {name}, name
+
+
 def test_what_is_to_be_registered_has_its_place():
     """Every file that the table names is there, and defines the name that is given after it."""
     guide = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from genscope.refusal import Refusal
 
+PICTURES = ("svg", "png", "pdf")
+
 
 def check_place(path: Path, what: str, example: str) -> None:
     """Refuse a path that cannot become a file, and a database; `what` is what the file is for."""
@@ -25,6 +27,15 @@ def check_place(path: Path, what: str, example: str) -> None:
             f"got {path} for {what}, which is a database: files of other kinds are replaced, results never. "
             f"Give another name, such as {example}."
         )
+
+
+def picture_kind(path: Path) -> str:
+    """Which of `PICTURES` the ending of the name says; refused where no such file can be written."""
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in PICTURES:
+        raise Refusal(f"got {path} for a figure: its name must end in .{', .'.join(PICTURES)}. Change the ending.")
+    check_place(path, "a figure", "figure.svg")
+    return kind
 
 
 def _is_database(path: Path) -> bool:

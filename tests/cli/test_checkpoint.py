@@ -128,7 +128,7 @@ def test_norms_are_drawn(model, call, directory, suffix):
         (["--epsilon", "nan"], "epsilon"),
         (["--input-norm", "-1"], "0 or more. Give such a number"),
         (["--input-norm", "nan"], "input_norm"),
-        (["--plot", "norms.gif"], "ending in .svg"),
+        (["--plot", "norms.gif"], "must end in .svg"),
         (["--plot", "no/where.svg"], "make the directory first"),
     ],
 )

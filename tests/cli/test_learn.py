@@ -186,7 +186,7 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0", "--context-length", "4", "--layers", "2"), "Name it by --network deep"),
         (("x0", "--context-length", "4", "--network", "deep", "--heads", "3"), "Change --layers, --heads or --dim"),
         (("x0", "--context-length", "4", "--bias", "some"), "Write 0.5, say"),
-        (("x0", "--context-length", "4", "--plot", "a.txt"), "ending in .svg, .png, .pdf"),
+        (("x0", "--context-length", "4", "--plot", "a.txt"), "must end in .svg, .png, .pdf"),
         (("x0", "--context-length", "4", "--dry-run", "--retry", "failed"), "Leave one of them out"),
         (("x0", "--context-length", "4", "--rate", "-1"), "Give one, such as 0.001"),
         (("&".join(f"x{i}" for i in range(9)), "--context-length", "200", "--network", "ideal"), "Shorten the context"),

@@ -178,6 +178,12 @@ def text(x):
 
 def one(x):
     return ["bad"]
+
+def ids(x):
+    return [[7, 8 + int(row[0])] for row in x]
+
+def is_eight(prompts):
+    return (prompts == 8).any(axis=1) * 1.0
 """
 
 
@@ -195,6 +201,17 @@ def test_prompts(directory, module, call, call_json):
     assert "At the 3 inputs of sample.npz, which have a law of their own, the components leave out 0" in said
     facts = call_json("probe", "their_code:logits", "--bits", 3, "--template", "their_code:text", "--answer", "1,0")
     assert components(facts) == pytest.approx({(): 0.5, (1,): -0.5})
+    facts = call_json("probe", "their_code:is_eight", "--bits", 1, "--template", "their_code:ids")
+    assert components(facts) == pytest.approx({(): 0.5, (0,): 0.5})
+
+
+def test_errors_at_a_sample_are_in_the_values_of_the_expression(directory, call_json):
+    """1 - 2 f has twice the errors of f, and the same share of the variance left out."""
+    np.savez("sample.npz", x=np.array([[1, 1, 1, 1], [0, 1, 1, 1]]))
+    asked = ("probe", "x0 & x1 & x2 & x3", "--bits", 4, "--tolerance", 0.9, "--sample", "sample.npz")
+    bits, signs = (call_json(*asked, "--values", values)["sample"] for values in ("bits", "signs"))
+    assert bits["largest_error"] > 0.1
+    assert signs == bits | {"largest_error": 2 * bits["largest_error"]}
 
 
 def test_a_sample_shows_what_a_tolerance_leaves_out(module, directory, call_json):

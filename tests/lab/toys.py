@@ -127,6 +127,12 @@ def run_on_threads(number: int, study: Study, **options: Any) -> Summary:
 STUDIES = {study.name: study for study in (fixed, slow, search, stacked, slow_stacked)}
 
 
+def rows(store: Store, study: Study) -> Any:
+    """Identities and values of all trials: what must not depend on how they were computed."""
+    frame = store.frame(study.name)
+    return frame.drop("seconds", "compile_seconds", "finished", "provenance")
+
+
 def tell(now: Progress) -> None:
     print(f"done {now.done}", flush=True)
 

@@ -179,6 +179,27 @@ def test_a_deviation_that_was_settled_before_costs_nothing(regression):
         certify(posterior, regression, **near, prior_deviation=0.0)
 
 
+class Masked(eqx.Module):
+    """With an array that no divergence counts, or without."""
+
+    weight: jax.Array
+    mask: jax.Array | None
+
+    def __call__(self, x):
+        return self.weight @ x
+
+
+@pytest.mark.parametrize("before", [jnp.asarray([True, False]), None], ids=["another", "none"])
+def test_what_is_no_weight_is_the_same_in_model_and_prior(before, regression):
+    mask = jnp.asarray([True, True])
+    posterior = GaussianPosterior.around(Masked(jnp.ones(6), mask), 0.02)
+    asked = {"key": jr.key(1), "draws": 10, "prior_deviation": 0.1}
+    found = certify(posterior, regression, prior=Masked(jnp.zeros(6), mask), **asked)
+    assert "fixed without the sample" in found.assumptions[-1]
+    with pytest.raises(Refusal, match="differ in an array that is no weight"):
+        certify(posterior, regression, prior=Masked(jnp.zeros(6), before), **asked)
+
+
 FAILURE = 0.05
 
 

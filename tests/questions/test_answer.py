@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import genscope as gs
-from genscope.questions.answer import interval, need
+from genscope.questions.answer import interval, needed
+from genscope.refusal import Refusal
 from genscope.report.words import measured
 
 ASKED = {"budget": "quick", "width": 0.5}
@@ -76,14 +77,20 @@ def test_the_figure_shows_what_was_measured(answer, store, lengths, tmp_path):
     assert shown == ("share of trials that succeed" if len(lengths) == 1 else "samples m at which 80 % succeed")
 
 
+def test_a_figure_that_cannot_be_written_is_refused(answer, tmp_path):
+    for name, words in (("figure.gif", "must end in .svg"), ("missing/figure.svg", "make the directory first")):
+        with pytest.raises(Refusal, match=words):
+            answer.plot(tmp_path / name)
+
+
 def test_open_thresholds_are_bounds_in_words():
     row = {"network": "mlp", "sample_size": None, "low": 2000.0, "high": None, "plateau": None, "state": "above"}
-    assert need(row) == "an MLP needs more than 2,000 samples"
+    assert needed(row) == "an MLP needs more than 2,000 samples"
     assert interval(row) == ("more than 2,000", "open")
     level = {"value": 0.4, "low": 0.3, "high": 0.5}
-    assert need(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
-    assert need(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
-    assert "this budget leaves open" in need(row | {"state": "unresolved", "low": 3.0})
+    assert needed(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
+    assert needed(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
+    assert "this budget leaves open" in needed(row | {"state": "unresolved", "low": 3.0})
 
 
 def test_a_network_of_ones_own_is_a_function_and_needs_a_file_for_workers(store):

@@ -29,7 +29,7 @@ from genscope.train import (
     squared,
 )
 from genscope.train._program import program
-from genscope.train.fit import _advance
+from genscope.train.fit import _advance, _Run
 from genscope.train.padding import example_weights, padded_size
 from tests.train.retrieval import EXAMPLES, START, TASK, PromptLoss
 
@@ -154,6 +154,8 @@ def test_rates_share_one_program():
         (lambda: run(5, every=0), "Give one whole number"),
         (lambda: run(5, model=jnp.tanh), "Give a model that has some"),
         (lambda: run(5, batch=Batch(X, SAMPLE.y[:, None])), "Reshape y"),
+        (lambda: _Run(LINE, Whole(SAMPLE), squared, "adam"), r"a str as optimizer.*train\.adam"),  # types of `fit` are
+        (lambda: _Run(LINE, SAMPLE, squared, adam(0.1)), r"a Batch as source.*train\.Whole"),  # checked in tests
         (lambda: adam(-1.0), "Give one, such as"),
         (lambda: adam(float("nan")), "Give one, such as"),
     ],

@@ -131,6 +131,16 @@ def cut_rows(weight: Float[np.ndarray, "rows d"], heads: int) -> Float[np.ndarra
     return weight.reshape(heads, rows // heads, dimension).transpose(0, 2, 1)
 
 
+def thirds(name: str) -> Callable[[Stack, int], HeadWeights]:
+    """The cut of layers with one weight of that name, which stacks queries, keys and values as rows."""
+    return lambda stack, layer: cut_thirds(stack.matrix(name.format(layer)), stack.heads)
+
+
+def norm_before(name: str) -> Callable[[int], Sequence[str]]:
+    """Of layers whose attention reads what the norm of that name gives."""
+    return lambda layer: (name.format(layer),)
+
+
 def cut_thirds(weight: Float[np.ndarray, "rows d"], heads: int) -> HeadWeights:
     """Queries, keys and values stacked as rows in this order, each with all heads."""
     if len(weight) % 3:

@@ -6,11 +6,9 @@ Guarantee: exact; nanoGPT's weight of the same name has the shape [3d, d] and is
 
 from collections.abc import Sequence
 
-from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds, over_root
+from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds, norm_before, over_root
 
 ATTENTION = "h.{}.attn.c_attn.weight"
-EMBEDDINGS = {"token": "wte.weight", "position": "wpe.weight"}
-NAMES = r"attn\.c_(attn|proj)\.(weight|bias)|attn\.(masked_)?bias|ln_[12]\.(weight|bias)|mlp\..+"  # with its masks
 
 
 def _cut(stack: Stack, layer: int) -> HeadWeights:
@@ -19,11 +17,6 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
 
 def _accepts(shape: Sequence[int]) -> bool:
     return len(shape) == 2 and shape[1] == 3 * shape[0]
-
-
-def input_norms(layer: int) -> tuple[str]:
-    """The norm that stands before the attention."""
-    return (f"h.{layer}.ln_1",)
 
 
 def _score_scale(stack: Stack, layer: int, width: int) -> float:
@@ -35,10 +28,10 @@ LAYOUT = Layout(
     architecture="GPT-2",
     kinds={"gpt2": Kind(score_scale=_score_scale, heads=12)},
     signs=(ATTENTION,),
-    names=NAMES,
+    names=r"attn\.c_(attn|proj)\.(weight|bias)|attn\.(masked_)?bias|ln_[12]\.(weight|bias)|mlp\..+",  # with its masks
     cut=_cut,
-    input_norms=input_norms,
-    embeddings=EMBEDDINGS,
+    input_norms=norm_before("h.{}.ln_1"),
+    embeddings={"token": "wte.weight", "position": "wpe.weight"},
     left_out=LEFT_OUT,
     accepts=_accepts,
 )

@@ -18,6 +18,7 @@ from genscope.checkpoints._layout import (
     Layout,
     Stack,
     cut_rows,
+    norm_before,
     rotary_doubts,
 )
 from genscope.refusal import Refusal
@@ -39,10 +40,6 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
             "large. Give the model's own config.json by --config, or its query heads by --heads."
         )
     return HeadWeights(heads, cut_rows(key, groups), cut_rows(value, groups))
-
-
-def _input_norms(layer: int) -> tuple[str]:
-    return (f"layers.{layer}.input_layernorm",)
 
 
 def _gemma_scale(stack: Stack, layer: int, width: int) -> float:
@@ -78,7 +75,7 @@ LAYOUT = Layout(
     names=r"self_attn\.[qkvo]_proj\.(weight|bias)|self_attn\.rotary_emb\.inv_freq"
     r"|(input|post_attention)_layernorm\.(weight|bias)|(mlp|block_sparse_moe)\..+",
     cut=_cut,
-    input_norms=_input_norms,
+    input_norms=norm_before("layers.{}.input_layernorm"),
     embeddings={"token": "embed_tokens.weight"},
     left_out=(ROTARY, *LEFT_OUT),
     doubts=rotary_doubts,

@@ -5,27 +5,20 @@ Guarantee: exact; GPT-2's weight of the same name has the shape [d, 3d] and is t
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from genscope.checkpoints import gpt2
-from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds
-
-
-def _cut(stack: Stack, layer: int) -> HeadWeights:
-    return cut_thirds(stack.matrix(gpt2.ATTENTION.format(layer)), stack.heads)
+from genscope.checkpoints._layout import Kind, thirds
 
 
 def _accepts(shape: Sequence[int]) -> bool:
     return len(shape) == 2 and shape[0] == 3 * shape[1]
 
 
-LAYOUT = Layout(
+LAYOUT = replace(
+    gpt2.LAYOUT,
     architecture="nanoGPT",
     kinds={None: Kind(left_out=("whatever a nanoGPT of your own does otherwise: its file does not tell",))},
-    signs=(gpt2.ATTENTION,),
-    names=gpt2.NAMES,
-    cut=_cut,
-    input_norms=gpt2.input_norms,
-    embeddings=gpt2.EMBEDDINGS,
-    left_out=LEFT_OUT,
+    cut=thirds(gpt2.ATTENTION),
     accepts=_accepts,
 )

@@ -5,7 +5,17 @@ network may stand side by side, and positions turn a part of each head only; nei
 Guarantee: exact.
 """
 
-from genscope.checkpoints._layout import LEFT_OUT, ROTARY, HeadWeights, Kind, Layout, Stack, cut_rows, rotary_doubts
+from genscope.checkpoints._layout import (
+    LEFT_OUT,
+    ROTARY,
+    HeadWeights,
+    Kind,
+    Layout,
+    Stack,
+    cut_rows,
+    norm_before,
+    rotary_doubts,
+)
 from genscope.refusal import Refusal
 
 _ATTENTION = "layers.{}.attention.query_key_value.weight"
@@ -23,10 +33,6 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
     return HeadWeights(*(together[:, :, part * width : (part + 1) * width] for part in range(3)))
 
 
-def _input_norms(layer: int) -> tuple[str]:
-    return (f"layers.{layer}.input_layernorm",)
-
-
 LAYOUT = Layout(
     architecture="GPT-NeoX",
     kinds={"gpt_neox": Kind(heads=64)},
@@ -34,7 +40,7 @@ LAYOUT = Layout(
     names=r"attention\.(query_key_value|dense)\.(weight|bias)|attention\.((masked_)?bias|rotary_emb\.inv_freq)"
     r"|(input|post_attention)_layernorm\.(weight|bias)|mlp\..+",
     cut=_cut,
-    input_norms=_input_norms,
+    input_norms=norm_before("layers.{}.input_layernorm"),
     embeddings={"token": "embed_in.weight"},
     left_out=(ROTARY, *LEFT_OUT),
     doubts=rotary_doubts,

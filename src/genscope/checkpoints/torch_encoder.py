@@ -6,13 +6,9 @@ tokens that enter a layer are bounded under both, and those of the first layer n
 that an encoder layer lacks, and no bounds.
 """
 
-from genscope.checkpoints._layout import LEFT_OUT, HeadWeights, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import LEFT_OUT, Kind, Layout, thirds
 
 _ATTENTION = "layers.{}.self_attn.in_proj_weight"
-
-
-def _cut(stack: Stack, layer: int) -> HeadWeights:
-    return cut_thirds(stack.matrix(_ATTENTION.format(layer)), stack.heads)
 
 
 def _input_norms(layer: int) -> tuple[str, ...]:
@@ -24,7 +20,7 @@ LAYOUT = Layout(
     kinds={None: Kind()},
     signs=(_ATTENTION,),
     names=r"self_attn\.(in_proj_weight|in_proj_bias|out_proj\.(weight|bias))|(linear|norm)[12]\.(weight|bias)",
-    cut=_cut,
+    cut=thirds(_ATTENTION),
     input_norms=_input_norms,
     embeddings={},
     left_out=LEFT_OUT,

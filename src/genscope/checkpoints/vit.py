@@ -8,17 +8,9 @@ Guarantee: exact.
 import re
 from collections.abc import Iterator
 
-from genscope.checkpoints._layout import LEFT_OUT, Config, HeadWeights, Kind, Layout, Stack, cut_thirds
+from genscope.checkpoints._layout import LEFT_OUT, Config, Kind, Layout, norm_before, thirds
 
 _ATTENTION = "blocks.{}.attn.qkv.weight"
-
-
-def _cut(stack: Stack, layer: int) -> HeadWeights:
-    return cut_thirds(stack.matrix(_ATTENTION.format(layer)), stack.heads)
-
-
-def _input_norms(layer: int) -> tuple[str]:
-    return (f"blocks.{layer}.norm1",)
 
 
 def _doubts(config: Config) -> Iterator[str]:
@@ -32,8 +24,8 @@ LAYOUT = Layout(
     kinds={None: Kind()},
     signs=(_ATTENTION, "blocks.{}.norm1.weight"),
     names=r"attn\.(qkv|proj)\.(weight|bias)|norm[12]\.(weight|bias)|ls[12]\.gamma|mlp\..+",
-    cut=_cut,
-    input_norms=_input_norms,
+    cut=thirds(_ATTENTION),
+    input_norms=norm_before("blocks.{}.norm1"),
     embeddings={"position": "pos_embed", "class": "cls_token"},
     left_out=("the map from patches to tokens", *LEFT_OUT),
     doubts=_doubts,

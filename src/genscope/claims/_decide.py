@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from genscope.claims._base import Claim
-from genscope.lab import Progress, Reading, Store, Summary, Verdict, read, run_all, select
+from genscope.lab import BUDGETS, Progress, Reading, Store, Summary, Verdict, read, run_all, select
 from genscope.lab.execution.runner import Failure
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.raised import own_line
@@ -65,12 +65,12 @@ def decide(
     Trials are computed by this process, one at a time, or by so many `workers`, as in `lab.run`, which also explains
     `accept_changes`.
     """
-    listed = chosen(only)
-    court = _Decision(listed, budget, store, watcher or _Nobody())
-    studies = list({study.name: study for claim in listed for study in claim.studies[budget]}.values())
+    if budget not in BUDGETS:
+        raise Refusal(f"claims.decide got {budget=}: budgets are {', '.join(BUDGETS)}. Choose one of them.")
+    deciding = _Deciding(chosen(only), budget, store, watcher or _Nobody())
     options = {"store": store, "budget": budget, "workers": workers, "accept_changes": accept_changes}
-    court.hear(run_all(studies, progress=court.watcher.progress, **options))
-    return court.result()
+    deciding.follow(run_all(list(deciding.studies.values()), progress=deciding.watcher.progress, **options))
+    return deciding.result()
 
 
 def chosen(only: Sequence[str]) -> list[Claim]:
@@ -84,18 +84,18 @@ def chosen(only: Sequence[str]) -> list[Claim]:
     return [claim for claim in known.values() if not only or claim.id in only]
 
 
-class _Decision:
+class _Deciding:
     """Claims on their way to a verdict."""
 
     def __init__(self, listed: Sequence[Claim], budget: str, store: Store, watcher: Watcher):
         self._listed, self._budget, self._store, self.watcher = listed, budget, store, watcher
-        self._studies = {study.name: study for claim in listed for study in claim.studies[budget]}
+        self.studies = {study.name: study for claim in listed for study in claim.studies[budget]}
         self._readings: dict[str, Reading] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._broken: dict[str, str] = {}
         self._decide()
 
-    def hear(self, outcomes: Iterable[Summary | Failure]) -> None:
+    def follow(self, outcomes: Iterable[Summary | Failure]) -> None:
         """Take note of studies that are over, and decide what can be decided."""
         for outcome in outcomes:
             if isinstance(outcome, Failure):
@@ -104,7 +104,7 @@ class _Decision:
                     if outcome.study in self._names(claim):
                         self._break(claim.id, f"{outcome.study} did not finish: {reason}")
                 continue
-            reading = read(self._store, select(self._studies[outcome.study], self._budget))
+            reading = read(self._store, select(self.studies[outcome.study], self._budget))
             self._readings[outcome.study] = reading
             for warning in (*cautions(reading), *outcome.stopped):
                 self.watcher.warn(f"{outcome.study}: {warning}")

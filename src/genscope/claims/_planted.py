@@ -1,6 +1,6 @@
 """What was broken on purpose to see each claim fail, in words.
 
-Source: tests/claims/faults.py, which plants them; a test holds the words equal.
+Source: tests/claims/faults, which plants them; a test holds the words equal.
 Guarantee: exact; the words are shown beside the verdict and never enter it.
 """
 

@@ -14,11 +14,10 @@ import typer
 
 from genscope.cli._options import AsJson
 from genscope.extras import need
-from genscope.refusal import Refusal
+from genscope.files import draft, picture_kind
 
 _EVERY_SECONDS = 10.0
 _WORKERS = 2
-_PICTURES = (".svg", ".png", ".pdf")
 _CONTEXT_LENGTH = 1024  # for models that do not tell
 _MAPS = {"value": "value", "query_key": "query-key"}
 _NORMS = {"spectral": "spectral", "frobenius": "Frobenius", "two_one": "(2,1)"}
@@ -67,7 +66,8 @@ def checkpoint(
     from genscope.cli._output import print_json
 
     if plot is not None:
-        _check_picture(plot)
+        need("report", given=f"checkpoint got --plot {plot}")
+        picture_kind(plot)  # before minutes are spent on what it would show
     model = open_model(file, config=config, heads=heads)
     length = context_length if context_length is not None else model.context_length() or _CONTEXT_LENGTH
     setting = CapacityQuestion(samples, length, epsilon, input_norm)
@@ -86,19 +86,11 @@ def checkpoint(
     if plot is not None:
         from genscope.checkpoints.picture import draw_norms
 
-        draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads").savefig(plot)
+        figure = draw_norms(norms, title=f"{model.layout.architecture}: norms of the attention heads")
+        with draft(plot) as beside:
+            figure.savefig(beside, format=picture_kind(plot))
     named = facts["model_type"] and model.kind  # a name from elsewhere may hold anything
     print_json(facts) if as_json else _print_norms(facts, f" ({facts['model_type']})" if named else "")
-
-
-def _check_picture(path: Path) -> None:
-    """Before minutes are spent on what it would show."""
-    need("report", given=f"checkpoint got --plot {path}")
-    if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
-        raise Refusal(
-            f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
-            "exists. Give such a name, or make the directory first."
-        )
 
 
 def _measured(model: Any) -> list[Any]:

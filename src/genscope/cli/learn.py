@@ -11,12 +11,11 @@ import typer
 from genscope.cli import _options
 from genscope.cli._errors import complain
 from genscope.extras import need
+from genscope.files import picture_kind
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     from genscope.questions import Answer
-
-_PICTURES = (".svg", ".png", ".pdf")
 
 
 OptimizerName = Literal["adam", "adamw", "sgd"]
@@ -104,7 +103,8 @@ def learn(
     from genscope.questions.prepared import prepare
 
     if plot is not None:
-        _check_picture(plot)
+        need("report", given=f"learn got --plot {plot}")
+        picture_kind(plot)  # before minutes are spent on what it would show
     check_dry_run("learn", dry_run, retry)
     named = _networks(network or ["transformer"], layers, heads, dim)
     with users_code(next((name for name in [function, *named] if ".py:" in name), function)):
@@ -174,16 +174,6 @@ def _bias(text: str) -> float | None:
         return float(text)
     except ValueError:
         raise Refusal(f"learn got --bias {text}: it is a probability, or balanced. Write 0.5, say.") from None
-
-
-def _check_picture(path: Path) -> None:
-    """Before minutes are spent on what it would show."""
-    need("report", given=f"learn got --plot {path}")
-    if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
-        raise Refusal(
-            f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
-            "exists. Give such a name, or make the directory first."
-        )
 
 
 def _print_answer(answer: "Answer", store: str) -> None:

@@ -100,7 +100,8 @@ def probe(
         )
     prompts = _Prompts(template, _pair(answer), bits)
     function = _own(target, prompts) if own else _read(target, prompts)
-    if values == "signs" and (own or Path(target).is_file()):
+    signed = values == "signs"
+    if signed and (own or Path(target).is_file()):
         raise Refusal(
             f"probe got --values signs for {target}: it changes what an expression is worth. Let a function return "
             "signs itself."
@@ -118,8 +119,8 @@ def probe(
             inputs=inputs,
             seed=seed,
         )
-        seen = None if sample is None else _at_sample(sample, function, found, bits, inputs)
-    facts = _facts(found, signed=values == "signs") | {"law": prompts.law, "sample": seen}
+        seen = None if sample is None else _at_sample(sample, function, found, bits, inputs, signed=signed)
+    facts = _facts(found, signed=signed) | {"law": prompts.law, "sample": seen}
     print_json(facts) if as_json else _print_findings(target, bits, facts)
 
 
@@ -150,11 +151,13 @@ class _Prompts:
         """Prompts of a batch of bits: an array, several by name, or texts."""
         if self._make is None:
             return x
+        import numpy as np
+
         found: Any = self._make(x)
         if isinstance(found, dict):
-            import numpy as np
-
             found = {name: np.asarray(part) for name, part in found.items()}
+        elif isinstance(found, list) and not any(isinstance(each, str) for each in found):  # lists of token ids
+            found = np.asarray(found)
         sizes = {len(part) for part in (found.values() if isinstance(found, dict) else [found])}
         if sizes != {len(x)}:
             raise Refusal(
@@ -311,7 +314,9 @@ def _outputs(model: Any, prompts: _Prompts, path: str) -> Callable[..., Any]:
     return ask
 
 
-def _at_sample(path: Path, function: Callable[..., Any], found: Any, bits: int, inputs: Inputs) -> dict[str, Any]:
+def _at_sample(
+    path: Path, function: Callable[..., Any], found: Any, bits: int, inputs: Inputs, *, signed: bool
+) -> dict[str, Any]:
     """How far the components are from the function at the user's own inputs."""
     import numpy as np
 
@@ -335,7 +340,7 @@ def _at_sample(path: Path, function: Callable[..., Any], found: Any, bits: int, 
         "file": str(path),
         "inputs": len(rows),
         "left_out": square / variance if variance else None,
-        "largest_error": float(np.abs(errors).max()),
+        "largest_error": (2 if signed else 1) * float(np.abs(errors).max()),  # signs are 1 - 2 bits
     }
 
 

@@ -33,8 +33,8 @@ from genscope.train.posterior import check_deviation, moments, parameters
 from genscope.train.posterior import divergence as nats_of
 
 # Deviations of the prior to choose from, in each group: so dense that the nearest one costs next to nothing.
-_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
+_COMMON = 8  # classes, the most frequent ones, that a constant prediction may be
 
 
 @dataclass(frozen=True)
@@ -314,8 +314,8 @@ def check(
             f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior is a model of "
             "the same shapes, such as the initialisation, and a model has weights. Give such a prior, or none."
         )
-    fixed = [] if prior is None else list(zip(_fixed(posterior.mean), _fixed(prior), strict=False))
-    if any(not np.array_equal(ours, before) for ours, before in fixed):
+    ours, before = _fixed(posterior.mean), _fixed(posterior.mean if prior is None else prior)
+    if len(ours) != len(before) or not all(map(np.array_equal, ours, before)):
         raise Refusal(
             "certify got a model and a prior that differ in an array that is no weight, such as the running statistics "
             "of batch normalisation: of these there is no divergence, so they must not depend on the sample. Freeze "

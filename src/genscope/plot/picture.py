@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from genscope.extras import need
+from genscope.files import draft, picture_kind
 from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -137,12 +138,10 @@ class Picture:
 
     def save(self, path: str | Path, width: str | float = "column", height: float | None = None) -> None:
         """Write the figure to a file: .pdf and .svg hold vectors, .png pixels."""
-        ending = Path(path).suffix
-        if ending not in (".pdf", ".svg", ".png"):
-            raise Refusal(f"save got {str(path)!r}: a figure ends in .pdf, .svg or .png. Choose one of these endings.")
+        kind = picture_kind(Path(path))
         figure = self.figure(width, height)
-        with paper():
-            figure.savefig(path, dpi=300)
+        with paper(), draft(Path(path)) as beside:
+            figure.savefig(beside, format=kind, dpi=300)
 
     def _repr_svg_(self) -> str:
         buffer = io.StringIO()

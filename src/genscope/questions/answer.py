@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from genscope.display import Card, Displayed, Table
+from genscope.extras import need
+from genscope.files import draft, picture_kind
 from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
 from genscope.questions.networks import IDEAL
 from genscope.questions.placements import placements
-from genscope.questions.question import Question
+from genscope.questions.question import SETTINGS, Question
 from genscope.questions.theory import Statement, function_facts, statements
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
@@ -77,24 +79,12 @@ class Answer(Displayed):
     def facts(self) -> dict[str, Any]:
         """The answer as JSON has it."""
         asked = self.question
-        told = (
-            "noise",
-            "bias",
-            "accuracy",
-            "error",
-            "success",
-            "restarts",
-            "fixed_support",
-            "rate",
-            "steps",
-            "optimizer",
-        )
         return {
             "question": {
                 "function": asked.asked,
                 "study": self.study.name,
                 "budget": self.selection.budget,
-                **{name: getattr(asked, name) for name in told},
+                **{name: getattr(asked, name) for name in SETTINGS if name != "width"},
                 "probability": asked.probability,
                 "placements": self.placements,
                 "recipes": self.recipes,
@@ -128,7 +118,7 @@ class Answer(Displayed):
     def sentence(self) -> str:
         """The answer at the longest context in a sentence."""
         length = self.lengths[-1]
-        said = [need(row) for row in self.rows if row["context_length"] == length]
+        said = [needed(row) for row in self.rows if row["context_length"] == length]
         here = [each for each in self.statements if each.context_length == length]
         bound = next((each for each in here if each.lower and each.sample_size), None)
         theory = "" if bound is None else f"; {bound.says} than {bound.sample_size:,.0f}"
@@ -136,20 +126,21 @@ class Answer(Displayed):
 
     def plot(self, path: Any = None) -> "Figure":
         """The report's figure of the thresholds, or of the success curves at a single length; written to `path`."""
-        from genscope.extras import need as need_extra
-
-        need_extra("report", given="Answer.plot")
+        need("report", given="Answer.plot")
         from genscope.report.reduced import reduced
         from genscope.report.svg import WIDTH, save
 
+        file = None if path is None else Path(path)
+        kind = "" if file is None else picture_kind(file)
         thresholds, curves = self.study.figures
         found = reduced(curves if len(self.lengths) == 1 else thresholds, self.reading)
         if not found:
             raise Refusal("Answer.plot got no finished trial: every one failed. The store has their errors.")
         figure = found[0].draw(WIDTH)
         figure.suptitle(self.question.asked)
-        if path is not None:
-            save(figure, Path(path), Path(path).suffix.removeprefix("."))
+        if file is not None:
+            with draft(file) as beside:
+                save(figure, beside, kind)
         return figure
 
     def __repr__(self) -> str:
@@ -176,7 +167,7 @@ def recipe(question: Question, name: str) -> str:
     return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 
 
-def need(row: dict[str, Any]) -> str:
+def needed(row: dict[str, Any]) -> str:
     """What a network needs, in a few words."""
     who = ARTICLES.get(row["network"], row["network"].partition("@")[0])
     number, between = interval(row)

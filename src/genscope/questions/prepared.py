@@ -100,18 +100,23 @@ def learn(
     again. Where stored trials were computed by code that has changed since, nothing is added to them unless
     `accept_changes`.
     """
-    settings = {
-        **{
-            "noise": noise,
-            "bias": bias,
-            "accuracy": accuracy,
-            "error": error,
-            "success": success,
-            "restarts": restarts,
-        },
-        **{"fixed_support": fixed_support, "rate": rate, "steps": steps, "optimizer": optimizer, "width": width},
-    }
-    asked = prepare(function, context_length=context_length, network=network, budget=budget, **settings)
+    asked = prepare(
+        function,
+        context_length=context_length,
+        network=network,
+        budget=budget,
+        noise=noise,
+        bias=bias,
+        accuracy=accuracy,
+        error=error,
+        success=success,
+        restarts=restarts,
+        fixed_support=fixed_support,
+        rate=rate,
+        steps=steps,
+        optimizer=optimizer,
+        width=width,
+    )
     typed = [file.name for file in asked.question.builders if not file.path]
     if workers is not None and typed:
         raise Refusal(

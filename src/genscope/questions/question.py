@@ -13,6 +13,7 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,20 +138,7 @@ class Question:
     def text(self) -> str:
         """How `genscope run` finds the study again: `learn:EXPR`, with what differs from the defaults after it."""
         standard = Question(function="")
-        told = (
-            "noise",
-            "bias",
-            "accuracy",
-            "error",
-            "restarts",
-            "fixed_support",
-            "rate",
-            "steps",
-            "optimizer",
-            "success",
-            "width",
-        )
-        given = [f"{n}={_word(getattr(self, n))}" for n in told if getattr(self, n) != getattr(standard, n)]
+        given = [f"{n}={_word(getattr(self, n))}" for n in SETTINGS if getattr(self, n) != getattr(standard, n)]
         given += [f"network={file.path}:{file.name}" for file in self.builders]
         return "#".join([f"learn:{self.asked if self.task is None else f'{self.task.path}:{self.task.name}'}", *given])
 
@@ -166,6 +154,16 @@ class Question:
         return Question(**facts | {"builders": tuple(UserFile(**each) for each in facts["builders"])})
 
 
+# What may be asked for besides the function and the networks, and how it is read from text.
+SETTINGS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("noise", "bias", "accuracy", "error"), float),
+    "restarts": int,
+    "fixed_support": lambda word: word == "True",
+    "rate": float,
+    "steps": int,
+    "optimizer": str,
+    **dict.fromkeys(("success", "width"), float),
+}
 _TOLD = ("asked", "success", "width", "builders")  # they do not change a trial
 
 
@@ -221,19 +219,11 @@ def parsed(text: str) -> Question:
         name, _, word = part.partition("=")
         if name == "network":
             networks.append(word)
-        elif name in _READ:
-            settings[name] = _READ[name](word)
+        elif name in SETTINGS:
+            settings[name] = SETTINGS[name](word)
         else:
-            raise Refusal(f"got {text!r}, in which {name!r} is no setting: they are {', '.join(_READ)}. Correct it.")
+            raise Refusal(f"got {text!r}, in which {name!r} is no setting: they are {', '.join(SETTINGS)}. Correct it.")
     return ask(function, builders=tuple(map(user_file, networks)), **settings)
-
-
-_READ = {
-    **dict.fromkeys(("noise", "bias", "accuracy", "error", "rate", "success", "width"), float),
-    **dict.fromkeys(("restarts", "steps"), int),
-    "fixed_support": lambda word: word == "True",
-    "optimizer": str,
-}
 
 
 def _word(value: Any) -> str:

@@ -10,15 +10,13 @@ from typing import Any
 
 from matplotlib.figure import Figure as Canvas
 
-from genscope.files import check_place, draft
+from genscope.files import draft, picture_kind
 from genscope.lab import Figure, Reading, Selection, Store
 from genscope.lab.results.reading import largest
 from genscope.refusal import Refusal
 from genscope.report.opening import openings, picture
 from genscope.report.reduced import Reduced, heading, reduced
 from genscope.report.svg import PHONE, WIDTH, canvas, save, styled
-
-KINDS = ("svg", "png", "pdf")
 
 
 def chosen(store: Store, study: str, budget: str | None) -> tuple[Selection, Reading, list[Selection]]:
@@ -44,12 +42,7 @@ def write_figure(
 ) -> tuple[Path, str]:
     """Draw the figure of that number of a study, or without a study the report's opening picture; its heading."""
     path = Path(out)
-    kind = path.suffix.removeprefix(".").lower()
-    if kind not in KINDS:
-        raise Refusal(
-            f"figure got --out {path.name}: the ending of the name must be one of {', '.join(KINDS)}. Change it."
-        )
-    check_place(path, "the figure", "figure.svg")
+    kind = picture_kind(path)
     drawing, found = _opening(store, budget) if study is None else _figure(store, study, number, budget)
     with draft(path) as beside:
         save(drawing, beside, kind)

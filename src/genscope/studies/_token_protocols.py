@@ -63,22 +63,18 @@ TEXT = Protocol(
     states_threshold=True,
     covers_sparsity=True,
 )
-CODE = Protocol(
+CODE = replace(
+    TEXT,
     recurrent="gru",
     units_grow=False,
     weight_decay=0.01,
     test_size=5_000,
     simple_test=True,
-    check_every=10,
-    check_every_simple=100,
     scale="none",
-    rival_scale="none",
     attention="scaled",
     output_bias=True,
-    include_token=True,
     shared_draw=True,
     block_simple=True,
-    budget=1_000_000,
     states_threshold=False,
     covers_sparsity=False,
 )

@@ -12,7 +12,6 @@ from jaxtyping import Array, Key
 
 from genscope import bounds
 from genscope.lab import Group, Line, Mean, Study, grid, within
-from genscope.refusal import Refusal
 
 SAMPLES = 100
 HEAD = {
@@ -45,13 +44,6 @@ def trial(key: Key[Array, ""], *, bound: str, form: str, context_length: int) ->
 
     here = nats(context_length)
     return {"nats": here, "slope": (nats(STEP * context_length) - here) / math.log(STEP)}
-
-
-def _check(point) -> None:
-    within(context_length=(1, None))(point)
-    for axis, known in (("bound", tuple(BOUNDS)), ("form", ("order", "explicit"))):
-        if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 _LABELS = {
@@ -96,5 +88,5 @@ STUDY = Study(
             panels=(_panel("explicit", "every constant proved"), _panel("order", "constant 1")),
         ),
     ),
-    check=_check,
+    check=within(context_length=(1, None), bound=BOUNDS, form=("order", "explicit")),
 )

@@ -15,7 +15,6 @@ from jaxtyping import Array, Key
 from genscope.lab import Line, Median, Plan, Study, grid, within
 from genscope.measure.lipschitz import EVERY_TERM, DeepCase, HeadCase, deep_ratio, head_ratio, search_ratio
 from genscope.random import stream
-from genscope.refusal import Refusal
 
 DIM, HEAD_DIM, LAYERS = 4, 3, 2
 SIGMAS = {"identity": lambda x: x, "relu": jax.nn.relu, "tanh": jax.numpy.tanh}
@@ -42,13 +41,6 @@ def trial(
         "worst_gradient": worst.climbed,
         "worst_weakened": search(**weakened).climbed,
     }
-
-
-def _check(point) -> None:
-    within(context_length=(2, 1000), starts=(1, None), steps=(1, None))(point)
-    for axis, known in (("inequality", ("head", "deep")), ("sigma", tuple(SIGMAS))):
-        if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 def _points(lengths, sigmas, **search):
@@ -93,5 +85,7 @@ STUDY = Study(
         ),
     ),
     batch=1,
-    check=_check,
+    check=within(
+        context_length=(2, 1000), starts=(1, None), steps=(1, None), inequality=("head", "deep"), sigma=SIGMAS
+    ),
 )

@@ -24,7 +24,6 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from genscope.lab import Group, Line, Median, Plan, Study, grid, within
 from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
-from genscope.refusal import Refusal
 from genscope.tasks.parity_chain import ParityChain, prompts
 from genscope.train import AbstractObjective, AbstractSource, TrainingState, adamw, fit
 
@@ -199,13 +198,6 @@ def trial(key: Key[Array, ""], *, method: str, target: str, context_length: int)
     }
 
 
-def _check(point) -> None:
-    within(context_length=(2, 32))(point)
-    for axis, known in (("method", tuple(START)), ("target", TARGETS)):
-        if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
-
-
 def _panel(target: str, about: str) -> Line:
     return Line(
         title=f"Parity of {about}",
@@ -252,5 +244,5 @@ STUDY = Study(
     ),
     paired=frozenset({"method"}),
     batch=1,
-    check=_check,
+    check=within(context_length=(2, 32), method=START, target=TARGETS),
 )

@@ -19,7 +19,6 @@ from genscope.constructions.cyclic_code import LONGEST, cyclic_code, usual_dim
 from genscope.lab import Group, Study, grid
 from genscope.lab.plans.figure import Level, Line, Mean
 from genscope.lab.plans.study import within
-from genscope.refusal import Refusal
 
 SAMPLES = 10**12
 DELTA_SAMPLES, DELTA_WIDTH = 10**24, 1e-6
@@ -72,12 +71,9 @@ def _codes(method: str, length: int) -> Codes | None:
 
 
 def _check(point) -> None:
-    within(context_length=(2, 10**6))(point)
+    within(context_length=(2, 10**6), method=METHODS, weights=WEIGHTS)(point)
     if point.get("method") == "coded-chain":
         within(context_length=(3, LONGEST // 2))(point)
-    for axis, known in (("method", METHODS), ("weights", WEIGHTS)):
-        if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
 
 
 _LABELS = {

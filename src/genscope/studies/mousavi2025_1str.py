@@ -35,13 +35,6 @@ def trial(
 ) -> dict[str, Any]:
     """Train on fresh batches until both thresholds are crossed."""
     del run  # only makes the key another
-    return measured(key, architecture=architecture, context_length=context_length, protocol=protocol, draw=draw)
-
-
-def measured(
-    key: Key[Array, ""], *, architecture: str, context_length: int, protocol: str, draw: int, until: str = "both"
-) -> dict[str, Any]:
-    """One run, with both thresholds or the published one alone."""
     chosen = settings(protocol, architecture)
     return measure(
         key,
@@ -52,7 +45,7 @@ def measured(
         threshold=THRESHOLD,
         rate=RATE,
         every=chosen.check_every,
-        until=until,
+        until="both",
         share_up_to=LENGTHS[-1],
     )
 

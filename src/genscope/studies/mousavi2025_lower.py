@@ -21,9 +21,8 @@ from jaxtyping import Array, Float, Key
 
 from genscope.bounds.token_limits import ffn_lower, heads_lower
 from genscope.estimate import Estimate
-from genscope.lab import Plan, Point, Scatter, Study, within
+from genscope.lab import Plan, Scatter, Study, within
 from genscope.random import stream
-from genscope.refusal import Refusal
 
 FORMS = {"retrieval": "block", "block": "block", "full": "sharp", "best": "sharp"}
 TOKENS = 16  # the first half are normal, the others 0
@@ -167,12 +166,6 @@ def _points(family: str, *cases: tuple[int, int, int]) -> list[dict[str, Any]]:
     return [{"family": family, "sparsity": q, "dim": d, "heads": h} for q, d, h in cases]
 
 
-def _check_heads(point: Point) -> None:
-    within(sparsity=(1, TOKENS // 2), dim=(1, 16), heads=(1, 8))(point)
-    if "family" in point and point["family"] not in FORMS:
-        raise Refusal(f"family is one of {', '.join(FORMS)}. Choose one of these.")
-
-
 _HEADS = (
     *_points("retrieval", (4, 1, 1), (4, 1, 2), (4, 1, 3), (4, 1, 4), (3, 2, 1), (3, 2, 2), (3, 2, 3)),
     *_points("block", (4, 1, 1), (4, 1, 2), (4, 1, 3), (3, 1, 1), (3, 1, 2), (2, 3, 1)),
@@ -206,7 +199,7 @@ HEADS = Study(
             diagonal=True,
         ),
     ),
-    check=_check_heads,
+    check=within(sparsity=(1, TOKENS // 2), dim=(1, 16), heads=(1, 8), family=FORMS),
 )
 
 _FFN = tuple(

@@ -111,7 +111,11 @@ class Selection:
             point.pop(self.search.axis, None)
         elif trial.seed not in self.seeds:
             return False
-        return canonical(point) in {canonical(dict(other)) for other in self.points}
+        return canonical(point) in self._points_as_texts
+
+    @functools.cached_property
+    def _points_as_texts(self) -> frozenset[str]:
+        return frozenset(canonical(dict(point)) for point in self.points)
 
     def facts(self) -> dict[str, Any]:
         """The selection as plain JSON; study and revision stand beside it."""

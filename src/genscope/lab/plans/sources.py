@@ -67,12 +67,12 @@ def function_sources(function: Callable[..., Any]) -> Sources | None:
     if module is None or file is None or not file.endswith(".py") or not Path(file).is_file():
         return None
     home = _module(module.__name__, Path(file).resolve(), _package_of(module), Path(file).stat().st_mtime_ns)
-    walk = _Walk()
+    traversal = _Traversal()
     name = getattr(function, "__qualname__", "")
-    walk.follow(home, name) if name in home.bindings else walk.take_all(home)
-    while walk.pending:
-        walk.step()
-    parts = {_shown(file, home.file.parent): _short(text) for file, text in walk.texts().items()}
+    traversal.follow(home, name) if name in home.bindings else traversal.take_all(home)
+    while traversal.pending:
+        traversal.step()
+    parts = {_shown(file, home.file.parent): _short(text) for file, text in traversal.texts().items()}
     if bound:
         parts["bound arguments"] = _short(repr(bound))
     return Sources(parts)
@@ -243,7 +243,7 @@ def _content(module: _Module, statement: ast.stmt) -> _Content:
     return module.contents[statement.lineno]
 
 
-class _Walk:
+class _Traversal:
     """Follows names from statement to statement."""
 
     def __init__(self) -> None:

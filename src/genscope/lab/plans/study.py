@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,21 +32,31 @@ def grid(**axes: Sequence[Scalar]) -> tuple[dict[str, Scalar], ...]:
     return tuple(dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values()))
 
 
-def within(**ranges: tuple[float, float | None]) -> Callable[[Point], None]:
-    """A check of points: each named axis lies between two numbers, or above one (None).
+def within(**allowed: tuple[float, float | None] | Collection[str]) -> Callable[[Point], None]:
+    """A check of points: each named axis lies between two numbers, or above one (None), or is one of some words.
 
     >>> within(context_length=(3, None))({"context_length": 2})
     Traceback (most recent call last):
     genscope.refusal.Refusal: context_length is at least 3. Choose such a value.
+    >>> within(form=("order", "explicit"))({"form": "exact"})
+    Traceback (most recent call last):
+    genscope.refusal.Refusal: form is one of order, explicit. Choose one of them.
     """
-    return functools.partial(_check_ranges, ranges)
+    return functools.partial(_check_values, allowed)
 
 
-def _check_ranges(ranges: Mapping[str, tuple[float, float | None]], point: Point) -> None:
-    for axis, (least, most) in ranges.items():
-        if axis in point and not (least <= float(point[axis]) <= (math.inf if most is None else most)):
-            allowed = f"is at least {least}" if most is None else f"lies between {least} and {most}"
-            raise Refusal(f"{axis} {allowed}. Choose such a value.")
+def _check_values(allowed: Mapping[str, Any], point: Point) -> None:
+    for axis, values in allowed.items():
+        if axis not in point:
+            continue
+        if all(isinstance(value, str) for value in values):
+            if point[axis] not in values:
+                raise Refusal(f"{axis} is one of {', '.join(values)}. Choose one of them.")
+            continue
+        least, most = values
+        if not least <= float(point[axis]) <= (math.inf if most is None else most):
+            words = f"is at least {least}" if most is None else f"lies between {least} and {most}"
+            raise Refusal(f"{axis} {words}. Choose such a value.")
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -240,7 +240,7 @@ class Store:
 
         Axes, `seed`, measured values (null where a trial failed), then `status`, `error`, `seconds`, ...; without
         `revision`, the one that ran last, since numbers of different revisions do not belong together. `where` keeps
-        the rows of `schema.TRIAL` that meet all of its conditions (`lab.browsing` makes them).
+        the rows of `schema.TRIAL` that meet all of its conditions (`lab.results.browsing` makes them).
         """
         names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
         with self.reading() as connection:
