@@ -83,6 +83,7 @@ PAPERS: dict[str, Paper] = {
             "Appendix A: drawing functions anew when training fails selects the easy ones.",
             "Remark 3: trained networks lie about one order of magnitude below the construction, not two.",
             "Section 2.4: rows of a trained attention show all components in half of the runs, by the initial scale.",
+            "Appendix D (2): units belong to numbers of ones within a component, and 8,192 inputs show all of them.",
         ),
     ),
 }

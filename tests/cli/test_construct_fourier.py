@@ -60,6 +60,28 @@ def test_other_variants_signs_and_a_constant(call_json):
     assert facts["norm_squared"]["w"] == pytest.approx(1)
 
 
+def test_a_network_for_a_sample(call, call_json, refused, directory):
+    """One component of three bits, of which the sample shows 1 and 2 ones: one rise, two units of eight."""
+    x = np.array([[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1]])
+    np.savez("sample.npz", x=x)
+    asked = ("construct", "fourier", "--components", "0,1,2:1", "--context-length", 4)
+    facts = call_json(*asked, "--sample", "sample.npz", "--out", "model.safetensors")
+    seen = facts["sample"]
+    assert (seen["used"], seen["units"], seen["inputs"]) == ([1, 2], {"before": 8, "after": 2}, 3)
+    assert (facts["verified"], facts["exhaustive"], facts["inputs_checked"]) == (True, False, 3)
+    assert seen["norm_squared"]["after"] == facts["norm_squared"]["total"] < seen["norm_squared"]["before"]
+    assert seen["trace"]["after"] == facts["trace"] < seen["trace"]["before"]
+    assert seen["bounds"]["kept"] < seen["bounds"]["whole"]
+    assert seen["bounds"]["sets"] == 16
+    model = load(directory / facts["file"])
+    with float64():
+        assert np.asarray(jax.vmap(model)(jnp.asarray(x == 1))) == pytest.approx([0, 1, 1], abs=1e-5)
+    assert call_json(*asked)["sample"] is None
+    assert "a union over 16 choices" in call(*asked, "--sample", "sample.npz").stdout
+    np.savez("wrong.npz", x=x[:, :3])
+    assert "rows of T bits" in refused(*asked, "--sample", "wrong.npz")
+
+
 def test_people_read_a_table(call, directory):
     options = ("--components", "0,1:1;5,16:-2", "--context-length", 17, "--variant", "tuned", "--out", "m.safetensors")
     text = " ".join(call("construct", "fourier", *options).stdout.split())

@@ -223,6 +223,20 @@ def test_a_sample_shows_what_a_tolerance_leaves_out(module, directory, call_json
     assert facts["sample"]["largest_error"] > 0.2
 
 
+def test_the_published_testers_beside_ours(module, call, call_json, refused):
+    """Two of 20 coordinates are the pair once in 190 trials: 47 hardly see it, 4,606 do. Directions always go on."""
+    module("def f(x):\n    return 1.0 * (x[:, 3] ^ x[:, 17])")
+    asked = ("probe", "their_code:f", "--bits", 20)
+    fine = call_json(*asked, "--published", 0.001)["published"]
+    assert (fine["proximity"], fine["degree"], fine["degree_levels_rejected"]) == (0.001, 2, 2)
+    assert fine["degree_by_directions"] is None
+    assert fine["degree_by_directions_levels_rejected"] == 9
+    assert fine["sparsity"] in (0, 1)
+    assert call_json(*asked)["published"] is None
+    assert "cubes along coordinates" in call(*asked, "--published", 0.5).stdout
+    assert "Give one such as 0.01" in refused(*asked, "--published", 1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -80,6 +80,13 @@ FAST: list[tuple[str, dict[str, Any]]] = [
     ("lintilhac2026-probes", {"context_length": 20, "degree": 2, "sparsity": 5, "restriction": "coordinate"}),
     *(
         (
+            "lintilhac2026-proximity",
+            {"context_length": 20, "degree": 3, "sparsity": 5, "tester": tester, "proximity": 0.1},
+        )
+        for tester in ("coordinates", "directions")
+    ),
+    *(
+        (
             "lintilhac2026-tilings",
             {"bound": bound, "context_length": 64, "degree": 2, "constant": 0.1, "sample_size": 10**8},
         )

@@ -1,11 +1,12 @@
 """`genscope construct fourier`: a Transformer for a sum of Fourier components, verified, with its norms and trace.
 
-Source: lintilhac2026, Appendix B, Theorems 10, 13 and 14.
+Source: lintilhac2026, Appendix B, Theorems 10, 13 and 14; Appendix D (2) for a sample.
 Guarantee: that of `constructions.verify_fourier`; a model that does not verify is not written. Norms are exact, the
 trace where there are few enough different inputs, with a standard error otherwise.
 """
 
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,6 +16,7 @@ from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 from genscope.refusal import Refusal
 
 LONGEST = 512  # bits: a second or two of verification per hundred
+_CONSTANT = 0.1  # C of the bounds by a sample, the paper's
 
 
 Variant = Literal["full", "minimal", "tuned"]
@@ -45,13 +47,22 @@ def fourier(
     units: Annotated[
         Units, typer.Option("--units", help="Units of the perceptron, for even numbers of ones or for all (Theorem 9).")
     ] = "even",
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            "--sample",
+            metavar="FILE",
+            help="Bits x (.npz or .safetensors): leave out units that they do not use, and verify on them alone.",
+        ),
+    ] = None,
     out: Out = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Build a Transformer for a sum of parities, with its squared norm and the trace of its Hessian.
 
-    A component is 1 where its bits have an even number of ones, else 0. Up to 16 bits every input is checked.
+    A component is 1 where its bits have an even number of ones, else 0. Up to 16 bits every input is checked. With a
+    sample, the network is one that fits its inputs, and norm, trace and bound are shown before and after.
 
     Example: genscope construct fourier --components "0,1:0.6;2,3:0.8" --context-length 6
     """
@@ -66,7 +77,7 @@ def fourier(
     prepare_jax()
     import jax.random as jr
 
-    from genscope.constructions import fourier_components, verify_fourier
+    from genscope.constructions import fourier_components, thin, verify_fourier, verify_thinned
     from genscope.fourier.walsh import WalshFunction
     from genscope.random import stream
 
@@ -80,8 +91,14 @@ def fourier(
         units=units,
         key=stream(key, "trace"),
     )
-    verdict = verify_fourier(built, key=stream(key, "inputs"))
+    thinned = None
+    if sample is None:
+        verdict = verify_fourier(built, key=stream(key, "inputs"))
+    else:
+        thinned = thin(built, _bits(sample, context_length))
+        built, verdict = thinned.thinned, verify_thinned(thinned)
     facts = _facts(built, verdict, function, variant)
+    facts["sample"] = None if thinned is None else _before_and_after(thinned, str(sample), stream(key, "trace"))
     conclude(
         facts,
         built.model,
@@ -137,6 +154,38 @@ def parse_components(text: str, context_length: int) -> tuple[dict[tuple[int, ..
     return terms, terms.pop((), 0.0)
 
 
+def _bits(path: Path, context_length: int) -> Any:
+    """The inputs of a sample."""
+    import numpy as np
+
+    from genscope.cli._arrays import read_arrays
+
+    x = read_arrays(path).get("x")
+    if x is None or x.ndim != 2 or x.shape[1] != context_length or not len(x) or not np.isin(x, (0, 1)).all():
+        what = "no array x" if x is None else f"x of shape {x.shape}"
+        raise Refusal(
+            f"{path} holds {what} for --context-length {context_length}: a sample is an array x of rows of T bits, 0 "
+            "or 1. Write it by numpy.savez('sample.npz', x=x)."
+        )
+    return np.asarray(x) == 1
+
+
+def _before_and_after(thinned: Any, path: str, key: Any) -> dict[str, Any]:
+    from genscope.constructions import thinned_bounds
+
+    whole, thin = thinned.whole, thinned.thinned
+    before, after = thinned.units
+    return {
+        "file": path,
+        "inputs": len(thinned.sample),
+        "used": list(thinned.used),
+        "units": {"before": before, "after": after},
+        "norm_squared": {"before": whole.norm_squared["total"], "after": thin.norm_squared["total"]},
+        "trace": {"before": whole.trace, "after": thin.trace},
+        "bounds": thinned_bounds(thinned, constant=_CONSTANT, key=key) | {"constant": _CONSTANT, "sets": thinned.sets},
+    }
+
+
 def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, Any]:
     plan, pairs = built.plan, zip(function.supports, function.coefficients, strict=True)
     return {
@@ -166,6 +215,8 @@ def _print_construction(facts: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
 
     checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
+    if facts["sample"] is not None:
+        checked = f"the {facts['inputs_checked']} given"
     typer.echo(
         f"{len(facts['components'])} components on {facts['context_length']} bits, weights {facts['variant']}: "
         f"{facts['parameters']} parameters"
@@ -177,7 +228,28 @@ def _print_construction(facts: dict[str, Any]) -> None:
     )
     error = f" ± {facts['trace_sem']:.2g}" if facts["trace_sem"] else ""
     typer.echo(f"trace of the Hessian of the squared loss {facts['trace']:.6g}{error}\n")
+    if facts["sample"] is not None:
+        _print_sample(facts["sample"])
     norms, gradients = facts["norm_squared"], facts["gradient_squared"]
     rows = [[name, f"{norms[name]:.6g}", f"{gradients[name]:.6g}"] for name in norms]
     print_table("Squares by block", ["block", "norm", "mean gradient"], rows)
     typer.echo(f"of F, {gradients['F_b']:.6g} in the row of the bit and {gradients['F_pos']:.6g} in those of positions")
+
+
+def _print_sample(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import echo, print_table
+
+    rows = [
+        [words, f"{facts[name]['before']:.6g}", f"{facts[name]['after']:.6g}"]
+        for name, words in {"units": "units", "norm_squared": "squared norm", "trace": "trace at the sample"}.items()
+    ]
+    bounds = facts["bounds"]
+    rows.append(["bound, σ and λ of the whole", f"{bounds['whole']:.4g}", f"{bounds['kept']:.4g}"])
+    rows.append([f"bound, a union over {bounds['sets']} choices", f"{bounds['whole']:.4g}", f"{bounds['own']:.4g}"])
+    print_table(f"What the {facts['inputs']} inputs of {facts['file']} need", ["", "whole", "thinned"], rows)
+    used = ", ".join(map(str, facts["used"]))
+    echo(
+        f"Components have {used} ones there, and nothing is promised elsewhere. Bounds with C = "
+        f"{bounds['constant']:g}, for networks that the weights dominate; what the loss does beyond second order is "
+        "left out.\n"
+    )

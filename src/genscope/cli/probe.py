@@ -75,6 +75,14 @@ def probe(
             help="Bits x from a law of your own (.npz or .safetensors): how much the components leave out there.",
         ),
     ] = None,
+    published: Annotated[
+        float | None,
+        typer.Option(
+            "--published",
+            metavar="E",
+            help="Beside, what the testers of LS26, Appendix H, find with the proximity parameter E.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the queries.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -87,6 +95,11 @@ def probe(
     """
     if not 0 <= seed < SEEDS:
         raise Refusal(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
+    if published is not None and not 1e-9 <= published < 1:
+        raise Refusal(
+            f"probe got --published {published:g}: the proximity parameter is a share from 1e-9 to below 1. Give one "
+            "such as 0.01."
+        )
     own = is_reference(target)
     if not own and not Path(target).is_file() and (template or answer):
         raise Refusal(
@@ -120,7 +133,9 @@ def probe(
             seed=seed,
         )
         seen = None if sample is None else _at_sample(sample, function, found, bits, inputs, signed=signed)
-    facts = _facts(found, signed=signed) | {"law": prompts.law, "sample": seen}
+        options = {"confidence": confidence, "queries": queries, "inputs": inputs, "seed": seed}
+        theirs = None if published is None else _published(function, bits, published, **options)
+    facts = _facts(found, signed=signed) | {"law": prompts.law, "sample": seen, "published": theirs}
     print_json(facts) if as_json else _print_findings(target, bits, facts)
 
 
@@ -344,6 +359,40 @@ def _at_sample(
     }
 
 
+def _published(
+    function: Callable[..., Any],
+    bits: int,
+    proximity: float,
+    *,
+    confidence: float,
+    queries: int | None,
+    inputs: Inputs,
+    seed: int,
+) -> dict[str, Any]:
+    """What Appendix H's testers say, with each reading of its degree test; each may ask as much as ours."""
+    import numpy as np
+
+    from genscope import probe as probes
+    from genscope.fourier import Expression
+    from genscope.probe.oracle import LIMIT
+
+    def asked(number: int) -> dict[str, Any]:
+        kind = "booleans" if isinstance(function, Expression) else inputs
+        oracle = probes.Oracle(function, bits, limit=queries or LIMIT, inputs=kind)
+        rng = np.random.default_rng([seed, number])
+        return {"oracle": oracle, "rng": rng, "proximity": proximity, "confidence": confidence}
+
+    found = {
+        "degree": probes.published_degree(**asked(1)),
+        "degree_by_directions": probes.published_degree(**asked(2), sides="directions"),
+        "sparsity": probes.published_sparsity(**asked(3)),
+    }
+    facts: dict[str, Any] = {"proximity": proximity}
+    for name, each in found.items():
+        facts |= {name: each.value, f"{name}_levels_rejected": each.at_least, f"{name}_queries": each.queries}
+    return facts
+
+
 def _with_progress(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function, with a line now and then on standard error for those who wait long."""
     import numpy as np
@@ -412,6 +461,8 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
             f"error is {seen['largest_error']:.3g}."
         )
     typer.echo(f"{facts['queries']} queries, {facts['seconds']:.2g} s\n")
+    if (theirs := facts["published"]) is not None:
+        _print_published(theirs)
     shown = facts["components"][:_SHOWN]
     of = f", the largest {_SHOWN} of {len(facts['components'])}" if len(facts["components"]) > _SHOWN else ""
     print_table(
@@ -422,3 +473,25 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
             for each in shown
         ],
     )
+
+
+def _print_published(theirs: dict[str, Any]) -> None:
+    from genscope.cli._output import echo, print_table
+
+    names = {
+        "degree": "degree, cubes along coordinates",
+        "degree_by_directions": "degree, cubes along random directions",
+        "sparsity": "sparsity, restricted to 12 coordinates",
+    }
+    rows = [
+        [
+            words,
+            str(theirs[name]) if theirs[name] is not None else f"not below {theirs[f'{name}_levels_rejected']}",
+            str(theirs[f"{name}_queries"]),
+        ]
+        for name, words in names.items()
+    ]
+    print_table(
+        f"Testers of LS26, Appendix H, proximity {theirs['proximity']:g}", ["tester", "first level", "queries"], rows
+    )
+    echo("They promise nothing: coordinates miss sets, directions see every component alike, whatever its degree.\n")

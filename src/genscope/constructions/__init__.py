@@ -13,6 +13,10 @@ from genscope.constructions.fourier_construction import FourierConstruction as F
 from genscope.constructions.fourier_construction import chi_scale as chi_scale
 from genscope.constructions.fourier_projection import plateau_fraction as plateau_fraction
 from genscope.constructions.fourier_projection import project as project
+from genscope.constructions.fourier_sample import ThinnedConstruction as ThinnedConstruction
+from genscope.constructions.fourier_sample import thin as thin
+from genscope.constructions.fourier_sample import thinned_bounds as thinned_bounds
+from genscope.constructions.fourier_sample import verify_thinned as verify_thinned
 from genscope.constructions.fourier_tuning import balance as balance
 from genscope.constructions.fourier_verification import verify_fourier as verify_fourier
 from genscope.constructions.head_norms import cover_arguments as cover_arguments

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from genscope.constructions._fourier_plan import FourierPlan
 from genscope.refusal import Refusal
@@ -146,6 +146,31 @@ class Gradients:
         for start in range(0, SAMPLES, block):
             size = min(block, SAMPLES - start)
             yield rng.binomial(sizes, 0.5, (size, len(sizes))), np.full(size, 1 / SAMPLES)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleGradients:
+    """The same means over the inputs of a sample, with no error: the sample is what they are about."""
+
+    plan: FourierPlan
+    bits: Bool[np.ndarray, "n T"]
+
+    @functools.cached_property
+    def mean(self) -> Float[np.ndarray, " parts"]:
+        """The mean of every part over the sample."""
+        attention = self.plan.attention
+        columns = attention[:, : self.plan.context_length].T
+        block = max(1, _NUMBERS // ((len(self.plan.wave[0]) + 1) * (self.plan.sparsity + 1)))
+        total = np.zeros(len(GRADIENT_PARTS))
+        for start in range(0, len(self.bits), block):
+            attended = self.bits[start : start + block] @ columns
+            total += _parts(self.plan, attended + attention[:, -1] if self.plan.one_token else attended).sum(axis=0)
+        return total / len(self.bits)
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "parts parts"]:
+        """Zero."""
+        return np.zeros((len(GRADIENT_PARTS), len(GRADIENT_PARTS)))
 
 
 def _parts(plan: FourierPlan, attended: Float[np.ndarray, "inputs rows"]) -> Float[np.ndarray, "inputs parts"]:

@@ -42,11 +42,12 @@ class FourierPlan:
     bias: float | None
     error: float
     units: Units = "even"
+    used: tuple[int, ...] | None = None  # numbers of ones that a sample shows; None: all that there are
 
     @property
     def wave(self) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
         """Thresholds and slopes of the perceptron."""
-        return wave(self.degree, self.units)
+        return wave(self.degree, self.units) if self.used is None else thinned_wave(self.degree, self.used)
 
     @property
     def sparsity(self) -> int:
@@ -91,6 +92,28 @@ def wave(degree: int, units: Units = "even") -> tuple[Float[np.ndarray, " m"], F
     thresholds = (values[:, None] + [*RISE, *FALL]) / degree
     slopes = 2.0 * degree * np.outer(values % 2 == 0, [1.0, -1.0, -1.0, 1.0])
     return thresholds.reshape(-1), slopes.reshape(-1)
+
+
+def thinned_wave(degree: int, used: tuple[int, ...]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    r"""Thresholds and slopes of a wave that is right within $\frac1{4k}$ of $\frac jk$ for the j in `used` alone.
+
+    Two units where the parity turns between neighbours j < j' in `used`: a ramp from $j+\frac14$ to $j'-\frac14$ (over
+    k), of slope $\pm k/(j'-j-\frac12)$, which is $\pm2k$ for j' = j + 1; nothing where it does not turn. The first
+    rise, if the least j is even, is that of `wave`. Values stay in [0, 1]. The thresholds are among those of `wave`,
+    and no slope is steeper.
+
+    >>> [numbers.tolist() for numbers in thinned_wave(4, (1, 4))]
+    [[0.3125, 0.9375], [1.6, -1.6]]
+    """
+    thresholds, slopes, level = [], [], 0
+    for before, j in zip((None, *used), used, strict=False):
+        if (j + 1) % 2 != level:
+            start, end = (j - 0.75 if before is None else before + 0.25), j - 0.25
+            slope = (1 - 2 * level) * degree / (end - start)
+            thresholds += [start / degree, end / degree]
+            slopes += [slope, -slope]
+            level = 1 - level
+    return np.array(thresholds, float), np.array(slopes, float)
 
 
 def plan(

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, Gradients, norms
+from genscope.constructions._fourier_closed_forms import GRADIENT_PARTS, NORM_POWERS, Gradients, SampleGradients, norms
 from genscope.constructions._fourier_plan import FourierPlan
 from genscope.display import Card, Displayed, Table
 from genscope.fourier.walsh import WalshFunction
@@ -58,7 +58,7 @@ class FourierConstruction(Displayed):
 
     function: WalshFunction
     plan: FourierPlan
-    gradients: Gradients
+    gradients: Gradients | SampleGradients
     parameterisation: Parameterisation = "full"
     scales: Scales = _UNSCALED
     factored: bool = False

@@ -15,6 +15,8 @@ from genscope.probe.outcome import Finding as Finding
 from genscope.probe.outcome import Outcome as Outcome
 from genscope.probe.prompts import Template as Template
 from genscope.probe.prompts import logit_difference as logit_difference
+from genscope.probe.published import published_degree as published_degree
+from genscope.probe.published import published_sparsity as published_sparsity
 from genscope.probe.recovery import Recovery as Recovery
 from genscope.probe.recovery import recover as recover
 from genscope.probe.report import Findings as Findings

@@ -20,10 +20,11 @@ the share E.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from genscope.probe.agreement import mean_interval, variance_interval
 from genscope.probe.oracle import BATCH, Oracle
@@ -170,13 +171,19 @@ def differences(oracle: Oracle, blocks: int, trials: int, rng: np.random.Generat
     for start in range(0, trials, together):
         size = min(together, trials - start)
         labels = rng.integers(0, blocks + 1, (size, oracle.dim), dtype=np.int8)  # label 0 is dead
-        x = rng.integers(0, 2, (1, size, oracle.dim), dtype=np.int8).astype(bool)
-        sign = np.ones(1)
-        for block in range(1, blocks + 1):
-            x, sign = np.concatenate([x, x ^ (labels == block)]), np.concatenate([sign, -sign])
-        values = oracle(x.reshape(-1, oracle.dim)).reshape(len(sign), size)
-        parts.append(sign @ values / len(sign))
+        base = rng.integers(0, 2, (size, oracle.dim), dtype=np.int8).astype(bool)
+        parts.append(alternating_means(oracle, base, [labels == block for block in range(1, blocks + 1)]))
     return np.concatenate(parts)
+
+
+def alternating_means(
+    oracle: Oracle, base: Bool[np.ndarray, "trials dim"], flips: Sequence[Bool[np.ndarray, "trials dim"]]
+) -> Float64[np.ndarray, " trials"]:
+    r"""$2^{-q}\sum_y(-1)^{|y|}f(z\oplus\bigoplus_by_bd_b)$ of each trial, from base z along q directions."""
+    x, sign = base[None], np.ones(1)
+    for flip in flips:
+        x, sign = np.concatenate([x, x ^ flip]), np.concatenate([sign, -sign])
+    return sign @ oracle(x.reshape(-1, oracle.dim)).reshape(len(sign), len(base)) / len(sign)
 
 
 def _check(degree: int, confidence: float) -> None:

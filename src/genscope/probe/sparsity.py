@@ -111,7 +111,7 @@ def sparsity_at_most(
     tails, values, look = np.zeros(0), np.zeros(0), 0
     while (size := min(max(len(tails), _FIRST), (stop - oracle.queries) >> rows)) > 0:
         drawn = [_restricted(oracle, kind, min(rows, oracle.dim), rng) for _ in range(size)]
-        tails = np.append(tails, [_tail(each, sparsity) for each in drawn])
+        tails = np.append(tails, [tail_beyond(each, sparsity) for each in drawn])
         values = np.append(values, [each.buckets[0].sum() for each in drawn])  # at the base: a random input
         look += 1
         delta = (1 - half) / (look * (look + 1)) / 2  # half for the tails, half for the variance
@@ -133,7 +133,7 @@ def _restricted(oracle: Oracle, kind: Kind, rows: int, rng: np.random.Generator)
     return restrict(oracle, draw_matrix(kind, rows, oracle.dim, rng), base)
 
 
-def _tail(restriction: Restriction, sparsity: int) -> float:
+def tail_beyond(restriction: Restriction, sparsity: int) -> float:
     """Energy outside the largest buckets; the first, where the constant falls, is left out of it."""
     squares = np.sort(restriction.buckets[0, 1:] ** 2)
     return float(squares[: max(0, len(squares) - sparsity)].sum())

@@ -25,6 +25,7 @@ from genscope.studies import (
     lintilhac2026_perturbation,
     lintilhac2026_probes,
     lintilhac2026_probes_trained,
+    lintilhac2026_proximity,
     lintilhac2026_tilings,
     mousavi2025_1str,
     mousavi2025_block,
@@ -77,6 +78,7 @@ ALL: tuple[Study, ...] = (
     lintilhac2026_chain.STUDY,
     lintilhac2026_probes.STUDY,
     lintilhac2026_probes_trained.STUDY,
+    lintilhac2026_proximity.STUDY,
     lintilhac2026_tilings.STUDY,
     lintilhac2026_certificate.STUDY,
 )

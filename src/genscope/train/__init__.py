@@ -14,6 +14,7 @@ from genscope.train.loss import logistic as logistic
 from genscope.train.loss import masked as masked
 from genscope.train.loss import own_loss as own_loss
 from genscope.train.loss import squared as squared
+from genscope.train.low_sharpness import LowSharpness as LowSharpness
 from genscope.train.minibatch import Minibatch as Minibatch
 from genscope.train.objective import AbstractObjective as AbstractObjective
 from genscope.train.objective import PacBayes as PacBayes
