@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from genscope.cli._errors import guarded
-from genscope.cli._help import flowing
+from genscope.cli._help import Command, Group, flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
 
@@ -45,7 +44,7 @@ _COMMON: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-class _Bounds(TyperGroup):
+class _Bounds(Group):
     """A group that makes its members, and names them to whoever asks for something else."""
 
     def list_commands(self, ctx):
@@ -84,6 +83,7 @@ def _member(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(
         name,
+        cls=Command,
         help=flowing(function, formulas=False),
         epilog=f"Formula and proof: python -m pydoc genscope.bounds.{function.__name__}",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
@@ -124,7 +124,7 @@ def _option(word: str, parameter: "Parameter") -> Any:
 
     about = parameter.about.meaning + (" (required)" if parameter.required else "")
     if parameter.plain is bool:
-        return Annotated[bool, typer.Option(_flag(word), metavar="", help=escape(about))]
+        return Annotated[bool, typer.Option(_flag(word), help=escape(about))]
     if isinstance(parameter.about, Choice):
         return Annotated[parameter.plain, typer.Option(_flag(word), help=escape(about))]
     return Annotated[float | None, typer.Option(_flag(word), metavar="NUMBER", help=escape(about))]

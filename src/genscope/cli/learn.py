@@ -65,7 +65,7 @@ def learn(
         int, typer.Option("--restarts", metavar="K", help="Networks per sample; the one that agrees best counts.")
     ] = 1,
     fixed_support: Annotated[
-        bool, typer.Option("--fixed-support", metavar="", help="Keep the bits where the expression has them.")
+        bool, typer.Option("--fixed-support", help="Keep the bits where the expression has them.")
     ] = False,
     rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Maximum number of training steps.")] = None,

@@ -28,7 +28,7 @@ def reproduce(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="End with status 1 if a claim fails.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="End with status 1 if a claim fails.")] = False,
     accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory of report.html.")] = Path(),
