@@ -180,7 +180,7 @@ def test_figures_follow_the_store(empty):
 
 def test_a_study_too_large_to_draw_is_left_to_the_report(url, monkeypatch):
     monkeypatch.setattr(studies_room, "DRAWN", 10)
-    with pytest.raises(ValueError, match="Let genscope report draw it"):
+    with pytest.raises(ValueError, match="Use genscope report for this one"):
         studies_room.figures(url, {"study": "plain"})
 
 
@@ -255,7 +255,7 @@ def test_long_curves_and_large_matrices_say_what_is_left_out():
 
 
 def test_a_trial_that_is_not_there(url):
-    with pytest.raises(ValueError, match="Choose one of the table"):
+    with pytest.raises(ValueError, match="Choose one from the table"):
         studies_room.trial(url, {"id": "nobody"})
 
 

@@ -137,8 +137,8 @@ def _flag(word: str) -> str:
 def _refuse_unknown(name: str, extra: list[str], known: "Mapping[str, Parameter]") -> None:
     if extra:
         raise Refusal(
-            f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}; --form, --vary, "
-            "--plot, --json. Leave out what it does not have."
+            f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}, --form, --vary, "
+            "--plot and --json. Remove the others."
         )
 
 
@@ -166,7 +166,9 @@ def _run(
     missing = [word for word, each in known.items() if each.required and word not in {*given, *varied}]
     if missing:
         wanted = ", ".join(f"{_flag(word)} ({known[word].about.meaning})" for word in missing)
-        raise Refusal(f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones.")
+        raise Refusal(
+            f"bound {name} got no value for {wanted}: every required option must be given. Add the missing ones."
+        )
     if axis is None:
         bound = apply(function, given)
         print_json(bound.facts()) if as_json else _curve.print_bound(bound)

@@ -96,8 +96,8 @@ def _check_picture(path: Path) -> None:
     need("report", given=f"checkpoint got --plot {path}")
     if path.suffix not in _PICTURES or path.is_dir() or not path.parent.is_dir():
         raise Refusal(
-            f"got {path} for the picture: it goes to a file ending in {', '.join(_PICTURES)}, in a directory that "
-            "exists. Give such a name, or make the directory first."
+            f"got {path} for the picture: the file name must end in {', '.join(_PICTURES)}, and its directory must "
+            "exist. Change the name, or create the directory first."
         )
 
 

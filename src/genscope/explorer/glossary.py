@@ -167,7 +167,7 @@ GLOSSARY: dict[str, Term] = {
     ),
     "sample size": Term(
         "Samples",
-        "The number of labelled examples that a run trains on; all of them are drawn before training begins. With too "
+        "The number of labeled examples that a run trains on; all of them are drawn before training begins. With too "
         "few, several functions fit, and no learner can tell which one it was.",
         "edelman2022, Section 6",
     ),

@@ -130,8 +130,8 @@ def figures(url: str, ask: Ask) -> dict[str, Any]:
     total = sum(counts.values())
     if total > DRAWN:
         raise Refusal(
-            f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. "
-            "Let genscope report draw it."
+            f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. Use genscope "
+            "report for this one."
         )
     question_queue.check()
     known = tuple(each.id for each in selections)
@@ -193,7 +193,7 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
     with _reading(url) as store:
         row = browsing.trial(store, identity)
         if row is None:
-            raise Refusal(f"the store has no trial {identity[:40]!r}. Choose one of the table.")
+            raise Refusal(f"the store has no trial {identity[:40]!r}. Choose one from the table.")
         manifest, selections = store.manifests()[row["study"]], store.selections(row["study"])
     return _trial_view.facts(row, manifest, selections[-1])
 
@@ -259,8 +259,8 @@ def download(url: str, ask: Ask) -> Download:
         total = chosen.count(store)
         if total > OFFERED:
             raise Refusal(
-                f"these are {total:,} trials: a browser is offered up to {OFFERED:,}. "
-                f"Filter them, or use genscope export {chosen.study}."
+                f"there are {total:,} trials here, and the explorer offers up to {OFFERED:,} for download. Filter "
+                f"them, or use genscope export {chosen.study}."
             )
         question_queue.check()
         frame = chosen.frame(store)

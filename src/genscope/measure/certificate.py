@@ -39,7 +39,7 @@ GRID = tuple(10 ** (step / 100) for step in range(-500, 101))
 
 @dataclass(frozen=True)
 class Certificate(Displayed):
-    """A bound on the clipped risk of the randomised predictor, and what it rests on."""
+    """A bound on the clipped risk of the randomized predictor, and what it rests on."""
 
     certificate: float
     empirical_risk: float

@@ -51,7 +51,7 @@ def _check(point) -> None:
     within(context_length=(1, None))(point)
     for axis, known in (("bound", tuple(BOUNDS)), ("form", ("order", "explicit"))):
         if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} must be one of {', '.join(known)}. Choose one of them.")
 
 
 _LABELS = {

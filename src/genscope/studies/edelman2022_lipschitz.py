@@ -48,7 +48,7 @@ def _check(point) -> None:
     within(context_length=(2, 1000), starts=(1, None), steps=(1, None))(point)
     for axis, known in (("inequality", ("head", "deep")), ("sigma", tuple(SIGMAS))):
         if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} must be one of {', '.join(known)}. Choose one of them.")
 
 
 def _points(lengths, sigmas, **search):

@@ -77,7 +77,7 @@ def _check(point) -> None:
         within(context_length=(3, LONGEST // 2))(point)
     for axis, known in (("method", METHODS), ("weights", WEIGHTS)):
         if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} must be one of {', '.join(known)}. Choose one of them.")
 
 
 _LABELS = {

@@ -170,7 +170,7 @@ def _points(family: str, *cases: tuple[int, int, int]) -> list[dict[str, Any]]:
 def _check_heads(point: Point) -> None:
     within(sparsity=(1, TOKENS // 2), dim=(1, 16), heads=(1, 8))(point)
     if "family" in point and point["family"] not in FORMS:
-        raise Refusal(f"family is one of {', '.join(FORMS)}. Choose one of these.")
+        raise Refusal(f"family must be one of {', '.join(FORMS)}. Choose one of them.")
 
 
 _HEADS = (

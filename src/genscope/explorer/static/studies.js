@@ -16,7 +16,7 @@ const keep = () => state.write({ ...view, tab: view.tab === "studies" ? "" : vie
   order: view.order === "finished" ? "" : view.order, descending: view.descending === "yes" ? "" : view.descending, first: view.first === "0" ? "" : view.first });
 const current = () => known?.studies.find((each) => each.name === view.study);
 const total = (study) => study.ok + study.failed;
-const count = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+const count = (value) => value.toLocaleString("en");
 const trialsWord = (value) => `${count(value)} trial${value === 1 ? "" : "s"}`;
 
 /** Show what went wrong with a question, and nothing when it went well. */
