@@ -62,9 +62,7 @@ def test_the_figure_marks_what_is_vacuous():
     found = section(figure, Reading(frame, (), 0), "figure")
     assert ">vacuous</text>" in found.svg
     judged = {(row[0], row[1]): row[-1] for row in found.data[0].rows}
-    assert (
-        judged["tuned weights, clipped loss", "1,000,000"] == judged["covering bound", "1·10⁸"] == "vacuous"
-    )
+    assert judged["tuned weights, clipped loss", "1,000,000"] == judged["covering bound", "1·10⁸"] == "vacuous"
     assert judged["tuned weights, clipped loss", "1·10⁸"] == judged["PAC-Bayes, tuned weights", "1·10⁸"] == ""
 
 

@@ -77,7 +77,7 @@ def fat_cover(
     epsilon: Annotated[float, Number("accuracy of the cover", high=1, closed=(False, True))],
     points: SampleSize,
 ) -> Bound:
-    r"""Log covering number of functions into [0, 1], by fat-shattering dimension (Anthony, Bartlett 1999, Theorem 12.8).
+    r"""Log covering number of functions into [0, 1], by fat-shattering dimension (Anthony and Bartlett, Theorem 12.8).
 
     $\log2+\lceil v\log_2(2em/(v\epsilon))\rceil\log(m(\frac2\epsilon+1)^2)$.
     """

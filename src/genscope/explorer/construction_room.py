@@ -18,8 +18,8 @@ NETWORKS = {
     "positional": "One head, positional embeddings (Edelman et al., 2022)",
     "bag": "One head, bag of vectors (Edelman et al., 2022)",
     "random": "One head, random vectors of low dimension (Edelman et al., 2022)",
-    "full": "Fourier components, all parameters (Lintilhac et al., 2026)",
-    "minimal": "Fourier components, few parameters (Lintilhac et al., 2026)",
+    "full": "Fourier components, all parameters (Lintilhac and Shaikh, 2026)",
+    "minimal": "Fourier components, few parameters (Lintilhac and Shaikh, 2026)",
     "tuned": "Fourier components, rescaled (ours)",
 }
 FOURIER = ("full", "minimal", "tuned")

@@ -221,7 +221,7 @@ const figures = latest(async (signal) => {
     const found = await ask("studies", "figures", { study: mine, selection }, signal);
     drawn = { study: mine, total: found.trials, at: Date.now() };
     place.replaceChildren(selectionOf(found), ...found.notes.map((note) => element("p", { class: "small" }, note)), ...figuresOf(found),
-      ...(found.figures.length ? [] : [element("p", {}, "This study declares no figure.")]),
+      ...(found.figures.length ? [] : [element("p", {}, "This study has no figures.")]),
       ...(found.failures ? [tableOf(found.failures)] : []),
       folded("What a trial does", ...found.about.map((text) => element("p", {}, text))),
       ...(found.command ? [folded("How to repeat it", element("pre", {}, found.command))] : []),
