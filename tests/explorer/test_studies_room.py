@@ -170,6 +170,20 @@ def test_names_from_a_store_are_never_markup(url):
     assert "&lt;img" in found["figures"][0]["svg"]
 
 
+def test_figures_of_two_studies_share_no_id(url):
+    """The page of a claim stands next to figures of a study: a mark would be drawn as that of another figure."""
+    ids = [
+        set(
+            re.findall(
+                r' id="([^"]+)"', "".join(each["svg"] for each in studies_room.figures(url, {"study": name})["figures"])
+            )
+        )
+        for name in ("plain", HOSTILE)
+    ]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
 def test_figures_follow_the_store(empty):
     fill(empty, "plain")
     before = studies_room.figures(empty, {"study": "plain"})

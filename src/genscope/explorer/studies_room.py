@@ -5,6 +5,7 @@ Guarantee: exact; everything is read from the store as it is at that moment, thr
 
 import dataclasses
 import functools
+import hashlib
 import io
 import shlex
 import threading
@@ -149,9 +150,11 @@ def _shown(url: str, name: str, chosen: str, known: tuple[str, ...], ok: int, fa
         selections = store.selections(name)
         manifest = store.manifests()[name]
         selection, reading = largest(store, [each for each in selections if each.id == chosen] or selections)
+    # A page holds the figures of several studies and states: marks with the same id would be taken for each other.
+    state = hashlib.sha256(repr((name, selection.id, ok, failed)).encode()).hexdigest()[:8]
     with _drawing:
         question_queue.check()
-        made = show(manifest, selection, reading, others=(), anchor="study")
+        made = show(manifest, selection, reading, others=(), anchor=f"s{state}")
     return dataclasses.asdict(made) | {"trials": ok + failed, "shown": reading.frame.height, "selected": selection.id}
 
 

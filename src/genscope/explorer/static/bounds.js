@@ -87,7 +87,7 @@ function cardOf(bound, index, facts) {
 // --- Numbers ----------------------------------------------------------------------------------------------------------
 
 function promiseOf(facts, index) {
-  const head = element("h3", {}, element("span", { class: "mark", "aria-hidden": "true" }), `${facts.name}: ${facts.title}`);
+  const head = element("h3", {}, element("span", { class: "mark", "aria-hidden": "true" }), `${facts.name}: ${facts.title.replace(/\.$/, "")}`);
   const command = element("pre", {}, facts.command);
   if (facts.error) {
     return element("section", { class: "card promise", style: mine(index) }, head, element("p", { class: "message error" }, facts.error));
