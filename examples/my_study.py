@@ -13,7 +13,7 @@ from genscope.tasks import SparseMajority
 
 
 def trial(key, *, context_length: int, votes: int, sample_size: int):
-    """Classify fresh bit strings by their nearest neighbour in the sample; success is 90 % right."""
+    """Classify fresh bit strings by their nearest neighbor in the sample; success is 90 % right."""
     task = SparseMajority.draw(stream(key, "support"), context_length=context_length, support_size=votes)
     sample, test = task.sample(stream(key, "sample"), sample_size), task.sample(stream(key, "test"), 200)
     distance = (test.x[:, None] ^ sample.x[None]).sum(axis=-1)

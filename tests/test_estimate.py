@@ -62,7 +62,7 @@ def test_impossible_counts_are_refused(interval):
     for counts in ((3, 2), (-1, 2), (0, 0)):
         with pytest.raises(ValueError, match="Check the counts"):
             interval(*counts)
-    with pytest.raises(ValueError, match="a confidence lies between 0 and 1"):
+    with pytest.raises(ValueError, match="a confidence between 0 and 1"):
         interval(1, 2, confidence=95.0)
 
 

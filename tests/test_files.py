@@ -78,5 +78,5 @@ def test_what_cannot_become_a_file_is_refused(tmp_path):
     check_place(tmp_path / "fine.csv", "the trials", "trials.csv")
     with pytest.raises(ValueError, match=r"for the trials, a directory.*such as trials.csv"):
         check_place(tmp_path, "the trials", "trials.csv")
-    with pytest.raises(ValueError, match=r"no directory .*absent.*make the directory first"):
+    with pytest.raises(ValueError, match=r"no directory .*absent.*create the directory first"):
         check_place(Path(tmp_path / "absent" / "x"), "a model", "model.safetensors")

@@ -23,7 +23,7 @@ JAX 0.11.1 and later have no such choice.
 """
 
 ONCE = FASTER | {"xla_backend_optimization_level": 0}
-"""For many small loops that run once: to optimise them takes longer than to run them slowly."""
+"""For many small loops that run once: to optimize them takes longer than to run them slowly."""
 
 
 def known(options: Mapping[str, Any]) -> dict[str, Any]:

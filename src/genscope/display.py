@@ -28,7 +28,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Card:
-    """What is shown of a result: a title, labelled values, tables, and sentences below."""
+    """What is shown of a result: a title, labeled values, tables, and sentences below."""
 
     title: str
     rows: Sequence[tuple[str, Any]] = ()
@@ -95,7 +95,7 @@ def plain(card: Card) -> str:
 
 
 def as_html(card: Card) -> str:
-    """The card as HTML; colours and fonts are the page's own.
+    """The card as HTML; colors and fonts are the page's own.
 
     >>> as_html(Card("a < b"))
     '<div class="genscope"><p><strong>a &lt; b</strong></p></div>'

@@ -90,9 +90,9 @@ def dominate(
     found = probe(outputs, bits, tolerance=tolerance, seed=seed)
     if found.sparsity is None:
         raise Refusal(
-            f"the model has {found.sparsity_at_least} Fourier components or more, beyond what the probe can tell apart "
-            f"while leaving out at most {tolerance:g} of the variance: nothing is built without the function. Raise "
-            "the tolerance, or train the model further."
+            f"the model has at least {found.sparsity_at_least} Fourier components, more than the probe can identify "
+            f"while leaving out at most {tolerance:g} of the variance, so no network can be built. Increase the "
+            "tolerance, or train the model further."
         )
     if not found.sparsity:
         raise Refusal(

@@ -73,6 +73,6 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
 def _check(successes: int, trials: int, confidence: float) -> None:
     if not (0 <= successes <= trials and trials > 0 and 0 < confidence < 1):
         raise Refusal(
-            f"got {successes} successes in {trials} trials at {confidence=}: successes are some of at least one trial, "
-            "and a confidence lies between 0 and 1. Check the counts."
+            f"got {successes} successes in {trials} trials at confidence={confidence!r}: there must be at least one "
+            "trial, no more successes than trials, and a confidence between 0 and 1. Check the counts."
         )

@@ -19,13 +19,13 @@ def check_place(path: Path, what: str, example: str) -> None:
     if path.is_dir() or not path.parent.is_dir():
         place = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
         raise Refusal(
-            f"got {path} for {what}, {place}: it goes to a file in an existing directory. "
-            f"Give a file name such as {example}, or make the directory first."
+            f"got {path} for {what}, {place}: it must be a file in an existing directory. Give a file name such as "
+            f"{example}, or create the directory first."
         )
     if path.is_file() and _is_database(path):
         raise Refusal(
-            f"got {path} for {what}, which is a database: files of other kinds are replaced, results never. "
-            f"Give another name, such as {example}."
+            f"got {path} for {what}, which is a database: other files are overwritten, but results never are. Give "
+            f"another name, such as {example}."
         )
 
 

@@ -64,7 +64,7 @@ PAPERS: dict[str, Paper] = {
         year=2026,
         link="https://arxiv.org/abs/2605.20988",
         errata=(
-            "Random functions: positive coefficients cannot be centred; they are scaled, and the function is centred.",
+            "Random functions: positive coefficients cannot be centered; they are scaled, the function is centered.",
             "Appendix B: zeros in the second attention would starve the components; a shift is needed.",
             "Appendix B: the residual must keep positions only, or each component brings its own bit along.",
             "Appendix B: for even degrees one threshold exceeds 1.",

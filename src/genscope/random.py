@@ -77,7 +77,7 @@ def _threefry(data: Any, counts: Any) -> tuple[Any, Any]:
     """Threefry-2x32 of the counts under a key's words, written out, for arrays of JAX and of NumPy.
 
     JAX keeps its rounds in a loop, which writes both halves of the state to memory five times; here XLA makes one
-    vectorised pass, five times faster, that can begin anywhere.
+    vectorized pass, five times faster, that can begin anywhere.
     """
     first, second = data[0], data[1]  # all of JAX's usual key; keys of other kinds have more words
     schedule = (first, second, first ^ second ^ np.uint32(0x1BD11BDA))

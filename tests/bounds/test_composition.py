@@ -94,5 +94,5 @@ def test_parts_whose_errors_are_not_seen_cost_nothing():
 
 
 def test_a_cover_without_elements_is_refused():
-    with pytest.raises(ValueError, match="Return the logarithm"):
+    with pytest.raises(ValueError, match="Return that logarithm"):
         composed_head(lambda e: -1.0, lambda e: 1.0, epsilon=0.5, value_norm=1.0)

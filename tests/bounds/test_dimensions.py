@@ -79,5 +79,5 @@ def test_crossover_separates_norms_from_parameters():
     assert by_norm(at * 1.01).value < by_volume(at * 1.01).value
     assert by_norm(at / 1.01).value > by_volume(at / 1.01).value
     assert crossover(by_norm, by_volume, low=1e-3, high=1e-2) is None
-    with pytest.raises(ValueError, match=r"low=2, high=1: .* Give such a range"):
+    with pytest.raises(ValueError, match=r"low=2, high=1: .* Correct the range"):
         crossover(by_norm, by_volume, low=2, high=1)

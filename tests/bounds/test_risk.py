@@ -83,7 +83,7 @@ def test_sample_size_is_the_smallest():
     assert sample_size(lambda samples: 0.1, 0.3) == 1
     assert sample_size(lambda samples: 0.5, 0.3) is None
     assert sample_size(lambda samples: Bound("x", {"x": 1 / samples}, explicit=True, source=""), 1e-100) > 10**99
-    with pytest.raises(ValueError, match=r"target=0: .* Give a target above 0"):
+    with pytest.raises(ValueError, match=r"target=0: .* Choose a target above 0"):
         sample_size(bound, 0)
 
 

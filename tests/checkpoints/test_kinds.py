@@ -148,7 +148,7 @@ def test_what_a_config_leaves_out_is_the_models_default(tmp_path):
 @pytest.mark.parametrize("wrong", [0, -1, "144", None, True, 10**400, [144]])
 def test_a_factor_that_is_none_is_refused(read, wrong):
     model = read("gemma2", query_pre_attn_scalar=wrong)[0]
-    with pytest.raises(ValueError, match=r"query_pre_attn_scalar as .* finite number above 0. Give the model's own"):
+    with pytest.raises(ValueError, match=r"query_pre_attn_scalar as .* finite number above 0. Pass the model's own"):
         model.score_scale(0)
 
 
@@ -164,9 +164,9 @@ DOUBTS = {
     "a kind of another layout": ("llama", {"model_type": "bert"}, (), "calls it 'bert'"),
     "a kind where none is named": ("vit", {"model_type": "qwen2_vl"}, (), "Known are models whose config names none"),
     "code of its own": ("bert", {"auto_map": {"AutoModel": "a.b"}}, (), "auto_map"),
-    "normed queries": ("qwen2", {"model_type": "qwen3"}, files.NORMED, "normalises queries and keys"),
-    "Gemma 3": ("gemma2", {"model_type": "gemma3_text"}, files.NORMED, "normalises queries and keys"),
-    "normed heads": ("stablelm", {}, ("self_attn.q_layernorm.norms.0.weight",), "normalises queries and keys"),
+    "normed queries": ("qwen2", {"model_type": "qwen3"}, files.NORMED, "normalizes queries and keys"),
+    "Gemma 3": ("gemma2", {"model_type": "gemma3_text"}, files.NORMED, "normalizes queries and keys"),
+    "normed heads": ("stablelm", {}, ("self_attn.q_layernorm.norms.0.weight",), "normalizes queries and keys"),
     "sinks": ("llama", {}, ("self_attn.sinks",), "not known here: 'self_attn.sinks'$"),
     "four norms": ("llama", {}, FOUR_NORMS, "'post_feedforward_layernorm.weight', 'pre_feedforward_layernorm.weight'"),
     "adapters": ("llama", {}, [f"self_attn.q_proj.lora_{x}.weight" for x in "ABCDE"], "and 2 more"),

@@ -192,7 +192,7 @@ def without(tensors, part):
     [
         (lambda t: {"a.b": np.ones((2, 2), np.float32)}, 4, r"'a.b' \[2, 2\]\. Known are BERT, GPT-2"),
         (lambda t: {}, 4, "first are none. Known are"),
-        (lambda t: without(t, "layers.1.self_attn.q"), 4, "up to number 2.*the directory"),
+        (lambda t: without(t, "layers.1.self_attn.q"), 4, "numbered up to 2.*the directory"),
         (
             lambda t: without(t, "layers.2.self_attn.k"),
             4,
@@ -234,9 +234,9 @@ def test_models_that_make_no_sense_are_refused(write, change, heads, advice):
         ({"num_attention_heads": 0}, "a whole number"),
         ({"num_attention_heads": True}, "a whole number"),
         ({"num_attention_heads": 10**40}, "a whole number"),
-        ({"num_attention_heads": 4, "num_hidden_layers": 32}, "holds 3 layers and its config speaks of 32"),
-        ({"num_attention_heads": 4, "num_key_value_heads": 3}, "Give the model's own config.json"),
-        ({"num_attention_heads": 4, "head_dim": 64}, "Give the model's own config.json"),
+        ({"num_attention_heads": 4, "num_hidden_layers": 32}, "holds 3 layers but its config says 32"),
+        ({"num_attention_heads": 4, "num_key_value_heads": 3}, "Pass the model's own config.json"),
+        ({"num_attention_heads": 4, "head_dim": 64}, "Pass the model's own config.json"),
         ({"hidden_size": 12}, "--heads N"),
     ],
 )
@@ -249,7 +249,7 @@ def test_configs_that_do_not_fit_are_refused(write, config, advice):
 @pytest.mark.parametrize(("layout", "heads"), [("GPT-NeoX", 5), ("ViT", 5)])
 def test_heads_that_do_not_divide_a_fused_weight_are_refused(write, layout, heads):
     model = open_model(write(files.LAYOUTS[layout](files.draw())), heads=heads)
-    with pytest.raises(ValueError, match="by --heads"):
+    with pytest.raises(ValueError, match="with --heads"):
         model.heads(0)
 
 

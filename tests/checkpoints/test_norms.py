@@ -90,7 +90,7 @@ def test_weights_that_are_no_numbers_are_refused(bad, part):
 
 def test_norms_beyond_all_numbers_are_refused():
     huge = np.full((1, 4, 3), 1e307)
-    with pytest.raises(ValueError, match="Give another checkpoint"):
+    with pytest.raises(ValueError, match="Use another checkpoint"):
         query_key_norms(HeadWeights(huge, huge, huge))
 
 

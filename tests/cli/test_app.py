@@ -37,6 +37,20 @@ def test_help_flows_and_keeps_brackets(call, monkeypatch):
     assert "measure the risk on the data, and the divergence" in call("certify", "--help").stdout
 
 
+@pytest.mark.parametrize(
+    "words",
+    [[], *([name] for name in COMMANDS), ["store", "copy"], ["bound"], ["bound", "head"], ["construct", "fourier"]],
+)
+def test_flags_show_no_value_and_required_arguments_no_braces(words, call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = call(*words, "--help").stdout
+    flag = next(line for line in told.splitlines() if "--help " in line and "Show this message" in line)
+    assert flag.strip("│ ").split()[:2] == ["--help", "Show"]
+    assert "<bool>" not in told
+    assert not any("{" in line for line in told.splitlines() if "Usage:" in line)
+    assert max(map(len, told.splitlines())) <= 80
+
+
 def test_version(call):
     assert call("--version").stdout == f"genscope {genscope.__version__}\n"
 

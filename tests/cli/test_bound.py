@@ -131,7 +131,7 @@ def test_help_has_options_meanings_and_theorem(bound):
         (["linear-cover", *LINEAR, "--vary", "points=1:inf"], "Write --vary points=FROM:TO"),
         (["linear-cover", *LINEAR, "--vary", "points=0.5:9"], "points=0.5"),
         (["linear-cover", *LINEAR, "--plot", "x.svg"], "Add --vary NAME=FROM:TO"),
-        (["linear-cover", *LINEAR, "--vary", "points=1:9", "--plot", "x.doc"], "Name it like curve.svg"),
+        (["linear-cover", *LINEAR, "--vary", "points=1:9", "--plot", "x.doc"], "Use a name like curve.svg"),
         (["linear-cover", *LINEAR, "--vary", "points=1:9", "--plot", "no/x.svg"], "No such file or directory"),
         (["lower", "--context-length", 9, "--support-size", 3, "--form", "order"], "is not one of 'explicit'"),
         (["head", *flags(CASES["head"]), "--query-key-spectral", 1], "without fixed_context"),

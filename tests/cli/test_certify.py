@@ -75,7 +75,7 @@ def test_refusals(refused, data, change, advice):
 
 
 def test_a_model_that_does_not_fit_the_data(refused, data):
-    assert "refuses inputs" in refused("certify", "certify_models:wide", *data)
+    assert "failed on inputs" in refused("certify", "certify_models:wide", *data)
 
 
 def test_a_function_that_fails_is_shown_as_the_users(call, data):

@@ -42,7 +42,7 @@ def test_a_changed_trial_is_not_pooled_silently(file, call, call_json, refused):
     call("run", f"{file}:study", "--seeds", 2)
     edit(file, "2 * size", "3 * size")
     message = refused("run", f"{file}:study", "--seeds", 4)
-    assert "4 stored ones were computed by other code" in message
+    assert "4 stored ones were computed by different code" in message
     assert f"{file.name} changed since" in message
     assert "--accept-changes" in message
     assert "new revision (now 1)" in message

@@ -122,9 +122,9 @@ def test_norms_are_drawn(model, call, directory, suffix):
         (["--heads", "5"], "--heads"),
         (["--heads", "0"], "number of query heads"),
         (["--config", "absent.json"], "Give the path of such a file"),
-        (["--samples", "0"], "samples=0: it is a whole number"),
+        (["--samples", "0"], "samples=0: it must be a whole number"),
         (["--context-length", "0"], "context_length=0: it is"),
-        (["--epsilon", "0"], "epsilon=0.0: it is a finite number above 0"),
+        (["--epsilon", "0"], "epsilon=0.0: it must be a finite number above 0"),
         (["--epsilon", "nan"], "epsilon"),
         (["--input-norm", "-1"], "0 or more. Give such a number"),
         (["--input-norm", "nan"], "input_norm"),
@@ -148,7 +148,7 @@ def test_weights_that_are_no_numbers_are_refused(directory, refused):
     tensors = files.bert(files.draw())
     tensors["encoder.layer.1.attention.self.key.weight"][2, 3] = np.nan
     save(directory / "model.safetensors", tensors)
-    assert "the keys of layer 1 hold NaN or infinity" in refused("checkpoint", "model.safetensors", "--heads", HEADS)
+    assert "the keys of layer 1 contain NaN or infinity" in refused("checkpoint", "model.safetensors", "--heads", HEADS)
 
 
 WHOLE = files.pack(

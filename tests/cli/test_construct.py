@@ -101,7 +101,7 @@ def test_the_seed_draws_the_vectors(call_json):
         (["x1", "--context-length", 9, "--dimension", 20], "choose the encoding 'random'"),
         (["x1", "--context-length", 9, "--encoding", "random", "--dimension", 3], "Raise the dimension"),
         (["parity(" + ",".join(f"x{i}" for i in range(13)) + ")", "--context-length", 20], "fewer variables"),
-        (["x1", "--context-length", 9, "--out", "missing/model.safetensors"], "make the directory first"),
+        (["x1", "--context-length", 9, "--out", "missing/model.safetensors"], "create the directory first"),
     ],
 )
 def test_requests_that_make_no_sense(refused, arguments, advice):

@@ -73,7 +73,7 @@ def test_a_longer_or_a_sharper_model_is_not_dominated(call_json, data, name):
 @pytest.mark.parametrize(
     ("model", "change", "advice"),
     [
-        ("trained", {"--bits": 5}, "Write x so, or correct --bits"),
+        ("trained", {"--bits": 5}, "Correct x or --bits"),
         ("trained", {"--probes": 1}, "Correct the one that does not fit"),
         ("trained", {"--constant": 0}, "leave it out to have it fitted"),
         ("constant", {}, "Train it further"),
@@ -89,4 +89,4 @@ def test_what_is_refused(call, data, model, change, advice):
 def test_labels_that_do_not_differ_are_refused(call, data, directory):
     np.savez(directory / "same.npz", x=np.zeros((4, 6)), y=np.ones(4))
     done = call("dominate", "dominate_models:trained", "--data", "same.npz", "--bits", 6, status=2)
-    assert "Give labels that differ" in done.stderr
+    assert "at least two different labels" in done.stderr

@@ -138,7 +138,7 @@ def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begi
         (["toy", "--out", "figure.gif"], "must end in .svg, .png, .pdf"),
         (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: toy has 1 "),
         (["toy", "--out", "no/where.svg"], "there is no directory no"),
-        (["--out", "figure.svg"], "the opening picture needs trials"),
+        (["--out", "figure.svg"], "none of which the opening picture shows"),
         (["toy", "--out", "figure.svg", "--store", "sqlite:///absent.db"], "does not exist"),
     ],
 )

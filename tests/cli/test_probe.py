@@ -133,7 +133,7 @@ def test_a_model_file(directory, call_json, refused):
 def test_a_model_of_tokens_is_refused(directory, refused):
     model = TokenTransformer(jnp.zeros((1, 2, 2)), TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
     file.save(model, directory / "model.safetensors")
-    assert "write a function" in refused("probe", "model.safetensors", "--bits", 8)
+    assert "name a function" in refused("probe", "model.safetensors", "--bits", 8)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_a_model_of_tokens_is_refused(directory, refused):
         (["x0", "--bits", 4, "--confidence", 1.5], "such as 0.99"),
         (["x0", "--bits", 4, "--queries", 0], "Correct the one that does not fit"),
         (["x0", "--bits", 4, "--tolerance", -1], "Correct the one that does not fit"),
-        (["x0", "--bits", 4, "--seed", -1], "Choose such a number"),
+        (["x0", "--bits", 4, "--seed", -1], "Change it"),
         (["absent.safetensors", "--bits", 4], "absent.safetensors"),
         (["absent_module:f", "--bits", 4], "no module 'absent_module'"),
-        (["math:gcd", "--bits", 4, "--values", "signs"], "Let a function return signs itself"),
+        (["math:gcd", "--bits", 4, "--values", "signs"], "let your function return signs itself"),
     ],
 )
 def test_requests_that_make_no_sense(refused, arguments, said):
@@ -247,7 +247,7 @@ def test_the_published_testers_beside_ours(module, call, call_json, refused):
         (("their_code:logits", "--bits", 1, "--template", "film.json", "--answer", "1,9"), "logits 1 and 9"),
         (("their_code:logits", "--bits", 1, "--template", "film.json", "--answer", "yes"), "--answer 1,0"),
         (("their_code:score", "--bits", 1, "--template", "film.json", "--inputs", "signs"), "Leave --inputs out"),
-        (("x0 & x1", "--bits", 2, "--answer", "1,0"), "choose among its outputs"),
+        (("x0 & x1", "--bits", 2, "--answer", "1,0"), "a model or function of your own"),
         (("x0 & x1", "--bits", 2, "--sample", "sample.npz"), "at least two rows of T bits"),
     ],
 )

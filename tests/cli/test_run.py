@@ -163,7 +163,7 @@ def test_an_unknown_study_is_answered_with_the_nearest(refused):
     assert "there is no file my_file.py" in refused("run", "my_file.py:study")
     assert "no 'nothing': its studies are study, broken" in refused("run", f"{TOYS}:nothing")
     assert "'no_study' is of type int" in refused("run", f"{TOYS}:no_study")
-    assert "which a shipped study has: their results would mix" in refused("run", f"{TOYS}:taken")
+    assert "which a shipped study already has: their results would mix" in refused("run", f"{TOYS}:taken")
 
 
 def test_a_users_file_that_fails_shows_its_own_traceback(call, directory):
@@ -203,17 +203,17 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
             ["--where", "size=0"],
             "size=0 kind=good, which is impossible: size lies between 1 and 100. Choose such a value",
         ),
-        (["--seeds", "3", "--seed", "1"], "Give one of the two"),
+        (["--seeds", "3", "--seed", "1"], "Give only one of the two"),
         (["--seeds", "0"], "Give 1 or more"),
         (["--seeds", "-3"], "Give 1 or more"),
-        (["--seed", "-1"], "seeds lie between 0 and 2^31 - 1"),
-        (["--seeds", "1000000000000"], "one run has at most 1,000,000 trials"),
+        (["--seed", "-1"], "a seed must be between 0 and 2^31 - 1"),
+        (["--seeds", "1000000000000"], "one run may have at most 1,000,000 trials"),
         (["--seeds", "many"], "valid int"),
         (["--retry", "all"], "failed"),
         (["--dry-run", "--retry", "failed"], "Leave one of them out"),
-        (["--workers", "0"], "at least one computes. Give 1 or more"),
+        (["--workers", "0"], "at least one is needed. Give 1 or more"),
         (["--workers", "2", "--cluster", "tcp://there:8786"], "Leave one of them out"),
-        (["--time-limit", "0"], "a trial gets a positive, finite time. Give such a number"),
+        (["--time-limit", "0"], "it must be positive and finite. Change it"),
         (["--store", "results"], "write sqlite:///results"),
         (["--store", "mysql://host/name"], "SQLite or PostgreSQL"),
         (["--store", "sqlite:///no/such/place.db"], "there is no directory"),

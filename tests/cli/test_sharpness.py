@@ -206,7 +206,7 @@ def test_several_inputs_by_name_and_a_mask_of_tokens(call, call_json, refused, d
     told = call("sharpness", "m.py:tagger", "--data", "tokens.npz", "--loss", "cross-entropy", "--method", "fisher")
     assert "Fisher matrix" in told.stdout
     np.savez(directory / "wrong.npz", ids=ids, y=y)
-    assert "have the names of its arguments" in refused("sharpness", "m.py:tagger", "--data", "wrong.npz")
+    assert "named like the model's arguments" in refused("sharpness", "m.py:tagger", "--data", "wrong.npz")
 
 
 def test_a_loss_of_the_users(call_json, classes):

@@ -45,7 +45,7 @@ ADVICE = {
     "an @ in the password": "as %XX",
     "no slashes": "named by a URL such as",
     "bad port": "Check the port",
-    "unknown driver": "through psycopg 3",
+    "unknown driver": "with psycopg 3",
     "unknown database": "SQLite or PostgreSQL",
     "a SQLite host": "three slashes",
 }

@@ -44,7 +44,7 @@ def test_a_function_is_found_in_the_current_directory(module):
 @pytest.mark.parametrize(
     ("reference", "said"),
     [
-        ("x0 & x1", "write package.module:function"),
+        ("x0 & x1", "it must look like package.module:function"),
         ("file.py:function", "got file.py, and it cannot be opened"),
         ("absent_module:function", "no module 'absent_module'"),
         ("os.absent:function", "no module 'os.absent'"),

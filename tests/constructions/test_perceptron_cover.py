@@ -144,9 +144,9 @@ def test_a_step_that_is_too_long_is_noticed():
         ({"weights": np.full((2, 3), np.nan)}, "finite and not empty"),
         ({"epsilon": 0.0}, r"epsilon=0.0.* above 0 .* Give such numbers"),
         ({"ratio": 1.0}, r"ratio=1.0 for 2 rows.* above 1. Give such numbers"),
-        ({"weight_norm": 0.1}, r"weight_norm=0.1 where the norm is .* Raise it"),
-        ({"input_norm": 0.1}, r"input_norm=0.1 where the norm is .* Raise it"),
-        ({"epsilon": 1e-9}, r"10000000 are the most. Raise epsilon"),
+        ({"weight_norm": 0.1}, r"weight_norm=0.1 but the norm is .* Increase it"),
+        ({"input_norm": 0.1}, r"input_norm=0.1 but the norm is .* Increase it"),
+        ({"epsilon": 1e-9}, r"10000000 are allowed. Increase epsilon"),
     ],
 )
 def test_refusals(change, message):

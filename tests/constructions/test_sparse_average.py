@@ -72,5 +72,5 @@ def test_all_tokens_and_refusals():
         average_query(codes(), [1, 1, 2])
     with pytest.raises(Refusal, match="Draw codes"):
         sparse_average(np.vstack([codes()[:7], codes()[:1]]), U, [(0, 1)], token_norm=1.0)
-    with pytest.raises(Refusal, match="of one size"):
+    with pytest.raises(Refusal, match="must have one size"):
         sparse_average(codes(), U, [(0, 1), (2,)], token_norm=1.0)

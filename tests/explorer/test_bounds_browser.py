@@ -66,7 +66,7 @@ def test_two_bounds_lie_over_each_other_on_a_phone(visit):
     page.get_by_role("combobox", name="Bound", exact=True).select_option("vc-cover")
     page.get_by_role("button", name="Add to the plot").click()
     expect(page.locator(".promise")).to_have_count(2)
-    expect(page.locator("#x-said")).to_contain_text("It does not have this argument: a flat line.")
+    expect(page.locator("#x-said")).to_contain_text("It does not depend on this argument, so its line is flat.")
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Remove").first.click()
     expect(page.locator(".promise")).to_have_count(1)

@@ -142,7 +142,7 @@ def test_the_message_of_a_bad_value_stands_beside_its_field():
     errors = {each["name"]: each["error"] for each in found["fields"]}
     assert errors["confidence"] == ""
     assert "a whole number at least 1" in errors["context_length"]
-    assert "Write it in digits" in errors["support_size"]
+    assert "Write a number" in errors["support_size"]
     assert found["error"] == "Correct the marked arguments."
     assert "value" not in found
     assert "Correct the arguments first" in curve("lower context_length=-3", "support_size", "1:9")["error"]
@@ -199,10 +199,10 @@ def test_questions_that_make_no_sense(ask, advice):
     ("axis", "span", "advice"),
     [
         ("colour", "1:2", "one of context_length"),
-        ("context_length", "2:1", "Write it as 100:1000000"),
-        ("context_length", "1:inf", "Write it as"),
-        ("context_length", "many", "Write it as"),
-        ("context_length", "-1:5", "Write it as"),
+        ("context_length", "2:1", "Write it like 100:1000000"),
+        ("context_length", "1:inf", "Write it like"),
+        ("context_length", "many", "Write it like"),
+        ("context_length", "-1:5", "Write it like"),
     ],
 )
 def test_axes_that_make_no_sense(axis, span, advice):

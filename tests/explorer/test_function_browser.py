@@ -83,10 +83,10 @@ def test_a_phone_and_a_projector(visit):
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     switch = page.get_by_role("button", name="Colours")
     switch.click()
-    expect(switch).to_have_accessible_name("Colours: light")
+    expect(switch).to_have_accessible_name("Theme: light")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
     page.reload()
-    expect(page.get_by_role("button", name="Colours: light")).to_be_visible()  # the choice is remembered
+    expect(page.get_by_role("button", name="Theme: light")).to_be_visible()  # the choice is remembered
 
     page.get_by_role("button", name="What is sparsity?").click()
     help_text = page.get_by_role("dialog", name="Sparsity")

@@ -170,6 +170,20 @@ def test_names_from_a_store_are_never_markup(url):
     assert "&lt;img" in found["figures"][0]["svg"]
 
 
+def test_figures_of_two_studies_share_no_id(url):
+    """The page of a claim stands next to figures of a study: a mark would be drawn as that of another figure."""
+    ids = [
+        set(
+            re.findall(
+                r' id="([^"]+)"', "".join(each["svg"] for each in studies_room.figures(url, {"study": name})["figures"])
+            )
+        )
+        for name in ("plain", HOSTILE)
+    ]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
 def test_figures_follow_the_store(empty):
     fill(empty, "plain")
     before = studies_room.figures(empty, {"study": "plain"})
@@ -180,7 +194,7 @@ def test_figures_follow_the_store(empty):
 
 def test_a_study_too_large_to_draw_is_left_to_the_report(url, monkeypatch):
     monkeypatch.setattr(studies_room, "DRAWN", 10)
-    with pytest.raises(ValueError, match="Let genscope report draw it"):
+    with pytest.raises(ValueError, match="Use genscope report for this one"):
         studies_room.figures(url, {"study": "plain"})
 
 
@@ -255,7 +269,7 @@ def test_long_curves_and_large_matrices_say_what_is_left_out():
 
 
 def test_a_trial_that_is_not_there(url):
-    with pytest.raises(ValueError, match="Choose one of the table"):
+    with pytest.raises(ValueError, match="Choose one from the table"):
         studies_room.trial(url, {"id": "nobody"})
 
 

@@ -99,9 +99,9 @@ def test_noise():
     assert noise_sensitivity(signs, 0.1) == pytest.approx((1 - 0.8**5) / 2)  # an odd number of flips
     assert noise_sensitivity(parity(5), 1.0) == pytest.approx(0.25)
     assert noise_stability(parity(5), -1.0) == pytest.approx(0.0)
-    with pytest.raises(ValueError, match="Give 0 to 1"):
+    with pytest.raises(ValueError, match="Give a number from 0 to 1"):
         noise_sensitivity(signs, 1.5)
-    with pytest.raises(ValueError, match="Give 1 - 2 p"):
+    with pytest.raises(ValueError, match="give 1 - 2 p"):
         noise_stability(signs, -1.5)
 
 

@@ -40,3 +40,9 @@ def test_a_number_that_is_only_bounded_is_no_answer():
     bounded = ReducedSeries("ffn", (Mark(8, 30.0, 30.0, None, 5, "above"),))
     assert answer("{ratio ffn/transformer}", [bounded, TRANSFORMER], told) == ""
     assert answer("{last ffn}", [bounded], told) == ""
+
+
+def test_a_series_with_one_end_does_not_go_from_it_to_itself():
+    alone = ReducedSeries("ffn", (Mark(8, 30.0, 20.0, 40.0, 5),))
+    assert answer("from {first ffn} at {from ffn} to {last ffn} at {to ffn}", [alone], told) == ""
+    assert answer("at {to ffn}: {last ffn}", [alone], told) == "at 8: 30"

@@ -159,7 +159,7 @@ def test_who_holds_batches(store, url):
         ("size~3", "Write size>=1"),
         ("won=maybe", "Write won=yes"),
         ("won>yes", "Write won=yes"),
-        ("kind<x", "compared by = and != and searched by ~"),
+        ("kind<x", "compare it with = or !=, or search it with ~"),
         ("kind='x", "Close it"),
         ("'; DROP TABLE trial; --'=1", "a condition is a column"),
     ],

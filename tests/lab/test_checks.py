@@ -39,13 +39,13 @@ def test_a_check_sees_only_the_axes_that_a_point_has():
     "text", ["rate=nan", "rate=inf", "rate=-inf", "rate=1e400", f"size={2**63}", f"size=-{10**400}"]
 )
 def test_numbers_that_no_column_holds_are_refused(text):
-    with pytest.raises(ValueError, match=r"numbers are finite and fit in 64 bits\. Choose another"):
+    with pytest.raises(ValueError, match=r"numbers must be finite and fit in 64 bits\. Choose another"):
         parse_where(study(), [text])
 
 
 def test_a_run_has_at_most_a_million_trials():
     select(study(), "standard", seeds=MOST_TRIALS // 2)
     with pytest.raises(
-        ValueError, match=r"2 points with 500001 repetitions: one run has at most 1,000,000 trials\. Split"
+        ValueError, match=r"2 points with 500001 repetitions: one run may have at most 1,000,000 trials\. Split"
     ):
         select(study(), "standard", seeds=MOST_TRIALS // 2 + 1)

@@ -16,8 +16,8 @@ SECRET = "open-sesame-5119"
     [
         (f"postgresql:a:{SECRET}", "named by a URL such as"),
         (f"{SECRET}:postgresql", "named by a URL such as"),
-        ("postgresql+foo://host/name", r"through psycopg 3. Write postgresql\+psycopg://"),
-        ("postgresql+psycopg_async://host/name", "through psycopg 3"),
+        ("postgresql+foo://host/name", r"with psycopg 3. Write postgresql\+psycopg://"),
+        ("postgresql+psycopg_async://host/name", "with psycopg 3"),
         ("sqlite+foo:///name.db", "Write sqlite:///genscope.db"),
         ("sqlite+aiosqlite:///name.db", "Write sqlite:///genscope.db"),
         (f"postgresql://host/name?plugin={SECRET}", "'plugin', which is none of libpq's.*Correct its name"),
@@ -26,12 +26,12 @@ SECRET = "open-sesame-5119"
         (f"postgresql://host/name?={SECRET}", "'', which is none of libpq's"),
         (f"postgresql://host/name?password={SECRET}&password=x", "'password', twice.*each once"),
         ("postgresql://host/name?host=a&host=b", "'host', twice"),
-        ("postgresql://host/name?port=five", "a port is a number. Correct them"),
+        ("postgresql://host/name?port=five", "each must be a number. Correct them"),
         ("postgresql://host:0/name", "Check the port"),
         ("postgresql://host:65536/name", "Check the port"),
         (f"postgresql://me:{SECRET}%00@host/name", "Check the port"),
         ("postgresql://host/name?host=a%00b", "Check the port"),
-        ("sqlite:///a\0b", "cannot read it"),
+        ("sqlite:///a\0b", "cannot be parsed"),
     ],
 )
 def test_an_address_that_makes_no_sense_is_refused_and_its_secret_not_repeated(url, advice):

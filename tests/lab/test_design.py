@@ -79,7 +79,7 @@ def test_values_on_the_searched_axis_turn_the_search_off():
         ({"where": {"size": [True]}}, "size=True: its values are 1, 2, 4"),
         ({"where": {"rate": [1]}}, "rate=1: its values are 0.1, 0.2, or any numbers of type float"),
         ({"where": {"fast": [1]}}, "fast=1: its values are True, False"),
-        ({"seeds": 1, "seed": 1}, "Give one of the two"),
+        ({"seeds": 1, "seed": 1}, "Give only one of the two"),
         ({"seeds": 0}, "Give 1 or more"),
         ({"seed": -1}, "between 0 and 2\\^31"),
         ({"seed": 2**31}, "between 0 and 2\\^31"),

@@ -178,6 +178,6 @@ def test_either_workers_or_a_pool(url, pool):
 
 def test_a_study_that_workers_cannot_find_is_refused_before_anything_is_stored(url, pool):
     with Store(url) as store:
-        with pytest.raises(ValueError, match="Define it at the top of a Python file"):
+        with pytest.raises(ValueError, match="Define it at the top level of a Python file"):
             run(toys.fixed.replace(name="here"), store=store, pool=pool)
         assert store.manifests() == {}

@@ -43,7 +43,7 @@ def test_a_program_that_is_a_file_is_named_by_its_path_and_a_prompt_has_no_name(
 
 
 def test_a_study_that_no_module_holds_is_refused():
-    with pytest.raises(ValueError, match="Define it at the top of a Python file"):
+    with pytest.raises(ValueError, match="Define it at the top level of a Python file"):
         refer(toys.fixed.replace(name="nowhere"))
 
 

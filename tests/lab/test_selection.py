@@ -102,7 +102,7 @@ def test_a_run_stores_its_selection_and_the_last_one_asked_for_comes_last(store)
 
 def test_a_selection_is_run_with_its_own_study(store):
     for other in (select(toys.slow), select(toys.fixed.replace(revision=2))):
-        with pytest.raises(ValueError, match="a selection is run with its study"):
+        with pytest.raises(ValueError, match="a selection only runs with its own study"):
             run(toys.fixed, other, store=store)
 
 

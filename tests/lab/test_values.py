@@ -121,7 +121,7 @@ def test_nothing_to_measure_is_null_in_the_frame():
         (2**70, "Convert it"),
         (np.longdouble(1), "Convert it"),
         (jnp.bfloat16(1), "Convert it"),
-        (np.uint64(2**63), "Scale it"),
+        (np.uint64(2**63), "Rescale it"),
         ("\ud800", "surrogates"),
     ],
 )

@@ -95,7 +95,7 @@ def test_what_is_no_matrix_of_distances_is_refused(call, matrix):
 
 
 def test_other_refusals():
-    with pytest.raises(ValueError, match=r"epsilon=-1.*: an accuracy is a number from 0 on"):
+    with pytest.raises(ValueError, match=r"epsilon=-1.*: it must be a number that is 0 or more"):
         smallest_cover(np.zeros((2, 2)), -1.0)
     with pytest.raises(ValueError, match=r"got 65 points: .* Use greedy_cover, or fewer points"):
         smallest_cover(np.zeros((65, 65)), 0.1)

@@ -142,7 +142,7 @@ def test_pickles_are_refused_with_the_way_to_convert(path, kind):
 
 def test_files_of_other_programs_are_refused(path):
     safetensors.numpy.save_file({"weight": np.ones(3)}, path)
-    with pytest.raises(ValueError, match="Bring your own class as package"):
+    with pytest.raises(ValueError, match="Name your own class as package"):
         load(path)
     path.write_bytes(b"hello")
     with pytest.raises(ValueError, match="Write it again"):

@@ -119,9 +119,9 @@ def test_probe():
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (("m.py:Noisy",), "Take what is random out of forward"),
+        (("m.py:Noisy",), "Remove randomness from forward"),
         (("m.py:half",), "module.float()"),
-        (("m.py:Words",), "have the names of its arguments"),
+        (("m.py:Words",), "named like the model's arguments"),
         (("m.py:net", "--loss", "squared"), "For 3 classes take the cross-entropy loss"),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_probe_of_prompts():
     ("zero", "one"), [((1, 2), (1,)), ((1, 2), (1, 2)), ((1, "a"), (2, "b")), ((), ()), ((1,), (True,))]
 )
 def test_what_is_no_pair_of_prompts(zero, one):
-    with pytest.raises(Refusal, match="two prompts of one length that differ somewhere"):
+    with pytest.raises(Refusal, match="two prompts of the same length that differ somewhere"):
         Template(zero, one)
 
 
@@ -59,5 +59,5 @@ def test_logits_that_are_not_there(shape):
 )
 def test_files_that_hold_no_template(tmp_path, text):
     (tmp_path / "t.json").write_text(text)
-    with pytest.raises(Refusal, match="it is JSON with two lists"):
+    with pytest.raises(Refusal, match="it must be JSON with two lists"):
         Template.read(tmp_path / "t.json")

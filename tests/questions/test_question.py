@@ -79,15 +79,15 @@ def test_a_file_of_the_users_is_known_by_its_content(tmp_path, monkeypatch):
         (lambda: ask("x0", noise=0.5), "below 0.5. Choose such a value"),
         (lambda: ask("x0", bias=0.0), "between 0 and 1. Choose such a value"),
         (lambda: ask("x0", accuracy=0.5), "above 0.5 and is 1 at most"),
-        (lambda: ask("x0", error=0.1), "labels of an expression are 0 and 1"),
-        (lambda: Question("t", error=0.1, noise=0.1), "a target of numbers has none"),
+        (lambda: ask("x0", error=0.1), "an expression has labels 0 and 1"),
+        (lambda: Question("t", error=0.1, noise=0.1), "not for a target with numbers as labels"),
         (lambda: Question("t", error=0.0), "a mean squared error is positive"),
         (lambda: ask("x0", success=1.0), "lies between 0 and 1. Choose"),
         (lambda: ask("x0", restarts=0), "1 to 100 networks"),
         (lambda: ask("x0", width=0.0), "between 0.01 and 10"),
         (lambda: ask("x0&x1&x2").check(2), "needs 3. Lengthen the context"),
         (lambda: ask("x0&x9", fixed_support=True).check(9), "needs 10. Lengthen the context"),
-        (lambda: parsed("learn:x0#colour=red"), "'colour' is no setting"),
+        (lambda: parsed("learn:x0#colour=red"), "'colour' is not a setting"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(asked, advice):

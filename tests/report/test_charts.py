@@ -257,9 +257,9 @@ def test_a_point_left_of_a_logarithmic_axis_is_counted():
 def test_labels_of_ticks_do_not_touch():
     marks = [Mark(x, 5.0, 4.0, 6.0, 20) for x in (8192, 10_000, 100_000, 10**10)]
     drawn = line(marks, log_x=True)
-    assert ">8\u202f192</text>" in drawn
-    assert ">10\u202f000</text>" not in drawn
-    assert ">100\u202f000</text>" in drawn
+    assert ">8,192</text>" in drawn
+    assert ">10,000</text>" not in drawn
+    assert ">100,000</text>" in drawn
 
 
 def test_a_heat_map_covers_every_cell_that_is_not_zero():

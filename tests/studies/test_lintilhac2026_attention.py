@@ -111,10 +111,10 @@ def test_turns_are_counted_without_flat_parts():
     ("change", "advice"),
     [
         ({"scores": "none"}, "Choose one of them"),
-        ({"degree": 7}, "Choose such values"),
-        ({"context_length": 24}, "Choose such values"),
+        ({"degree": 7}, "Change them"),
+        ({"context_length": 24}, "Change them"),
         ({"sparsity": 0}, "Choose such a value"),
-        ({"scale": 0.0}, "initial scores, lies between 0 and 10. Choose such a value"),
+        ({"scale": 0.0}, "initial scores, must be between 0 and 10. Change it"),
     ],
 )
 def test_refuses_points_without_a_trial(change, advice):

@@ -67,7 +67,7 @@ def test_the_trace_after_noise_is_that_of_all_products(record):
 
 
 def test_points_without_a_construction_are_refused():
-    with pytest.raises(ValueError, match="Choose a sparsity"):
+    with pytest.raises(ValueError, match="Lower the sparsity"):
         study.STUDY.check({"context_length": 10, "degree": 10, "sparsity": 5})
     for budget in ("quick", "standard", "paper"):
         for point in study.STUDY.plan(budget).points:

@@ -89,5 +89,5 @@ def test_labels_that_do_not_fit(loss, shape, y, advice):
     [(np.zeros((2, 2)), np.ones((2, 2))), (np.zeros(2, int), np.ones((2, 2))), (np.zeros(2, int), np.array([2, 1]))],
 )
 def test_a_mask_that_does_not_fit(y, mask):
-    with pytest.raises(Refusal, match="Give such a mask"):
+    with pytest.raises(Refusal, match="Correct the mask"):
         masked(y, mask)

@@ -55,7 +55,7 @@ def head(
     constant: Constant = None,
     refine: Refine = PLAIN,
 ) -> Bound:
-    r"""One attention head (edelman2022, Corollary 4.5).
+    r"""Log covering number of one attention head (edelman2022, Corollary 4.5).
 
     Explicit: the least $\mathrm{mat}(B_V^{2,1},\epsilon_V)+\mathrm{mat}(B_{QK}^{2,1},\epsilon_{QK})$ over splits
     $\epsilon=L_\sigma\epsilon_V+cL_\sigma B_VB_XB_z\epsilon_{QK}$, where $\mathrm{mat}$ is `matrix_cover`.
@@ -100,7 +100,7 @@ def heads(
     constant: Constant = None,
     refine: Refine = PLAIN,
 ) -> Bound:
-    r"""The sum of several attention heads (edelman2022, Section 4).
+    r"""Log covering number of a sum of attention heads (edelman2022, Section 4).
 
     A norm is one number for all heads, or, in Python, a list with one per head.
 

@@ -11,7 +11,7 @@ and $L$, so the covers may be external.
 
 Source: edelman2022, Theorem 4.2 (with Lemma 4.3).
 Departures: $\phi_{out}$ may be of a class too; where it is fixed, as in the paper, its cover has one element.
-Guarantee: proved for every split of $\epsilon$; the least of a grid of splits is taken, whose neighbours differ by a
+Guarantee: proved for every split of $\epsilon$; the least of a grid of splits is taken, whose neighbors differ by a
 tenth.
 """
 
@@ -81,7 +81,7 @@ def _log_size(name: str, cover: LogCover, accuracy: float) -> float:
     found = cover(accuracy)
     if not found >= 0:
         raise Refusal(
-            f"composed_head got {found} nats from the cover of {name} at accuracy {accuracy:g}: a cover has at least "
-            "one element. Return the logarithm of its size, 0 or more."
+            f"composed_head got {found} nats from the cover of {name} at accuracy {accuracy:g}: a cover has at "
+            "least one element, so the logarithm of its size is 0 or more. Return that logarithm."
         )
     return found

@@ -77,7 +77,7 @@ def linear_cover(
     constant: Constant = None,
     internal: Annotated[bool, Choice("count a cover by members of the class")] = False,
 ) -> Bound:
-    r"""Linear functions of bounded norm on given points (after Zhang 2002).
+    r"""Log covering number of linear functions of bounded norm (after Zhang 2002).
 
     The class is $x\mapsto w\cdot x$, $\|w\|_2\le B_W$, on $N$ points with $\|x\|\le B_X$.
     Explicit: $\log\mathcal N_\infty\le\log\binom{2N+K}K\le K\log(2N+1)$ with $K=\lfloor\kappa\rfloor$.
@@ -104,7 +104,7 @@ def linear_cover(
 
 @checked
 def zhang_cover(*, weight_norm: WeightNorm, input_norm: InputNorm, epsilon: Epsilon, points: Points) -> Bound:
-    r"""The classical bound for linear functions, as a yardstick (Zhang 2002, Theorem 4).
+    r"""The same by the classical bound, as a yardstick (Zhang 2002, Theorem 4).
 
     $\log_2\mathcal N_\infty\le36\,\kappa\log_2(2\lceil4B_XB_W/\epsilon+2\rceil N+1)$ (recalled, not proved here).
     """
@@ -129,7 +129,7 @@ def matrix_cover(
     constant: Constant = None,
     ratio: Annotated[float | None, Number("ratio r of scales (default: the best of a few)", low=1)] = None,
 ) -> Bound:
-    r"""Linear maps of bounded (2,1)-norm on given points (edelman2022, Lemma 4.6).
+    r"""Log covering number of linear maps of bounded (2,1)-norm (edelman2022, Lemma 4.6).
 
     The class is $x\mapsto Wx$ with $d_1$ outputs, $\|W^\top\|_{2,1}\le B_W$, on $N$ points with $\|x\|\le B_X$.
     Explicit, for any ratio $r>1$: $\log\mathcal N_\infty\le\log\binom{A+K}K\le r\kappa\log(1+A)$ with

@@ -26,7 +26,7 @@ def _check(caller: str, dimension: float, points: float) -> None:
 
 @checked
 def vc_cover(*, vc_dimension: Annotated[float, count("VC dimension v")], points: SampleSize) -> Bound:
-    r"""Functions with values 0 and 1, by VC dimension (Anthony and Bartlett 1999, Theorem 3.7).
+    r"""Log covering number of functions into {0, 1}, by VC dimension (Anthony and Bartlett 1999, Theorem 3.7).
 
     At any accuracy below 1: $\log\sum_{i\le v}\binom mi\le v\log(em/v)$. The number of labelings
     (Sauer, Shelah), which for covers within the class is the covering number.
@@ -59,7 +59,7 @@ def pseudo_cover(
     epsilon: Epsilon,
     points: SampleSize,
 ) -> Bound:
-    r"""Functions with values in [0, B], by pseudo-dimension (Anthony and Bartlett 1999, Theorem 12.2).
+    r"""Log covering number of functions into [0, B], by pseudo-dimension (Anthony and Bartlett 1999, Theorem 12.2).
 
     $p\log(emB/(\epsilon p))$, and 0 for $\epsilon\ge B$.
     """
@@ -77,7 +77,7 @@ def fat_cover(
     epsilon: Annotated[float, Number("accuracy of the cover", high=1, closed=(False, True))],
     points: SampleSize,
 ) -> Bound:
-    r"""Functions with values in [0, 1], by fat-shattering dimension (Anthony and Bartlett 1999, Theorem 12.8).
+    r"""Log covering number of functions into [0, 1], by fat-shattering dimension (Anthony and Bartlett, Theorem 12.8).
 
     $\log2+\lceil v\log_2(2em/(v\epsilon))\rceil\log(m(\frac2\epsilon+1)^2)$.
     """

@@ -168,7 +168,7 @@ def erm_risk(
     ] = "norms",
     clipped: Clipped = False,
 ) -> Bound:
-    r"""Risk of the best fit by a Transformer with as many heads as tokens per label (mousavi2025, Theorems 3 and 10).
+    r"""Risk of the ERM over Transformers with as many heads as tokens per label (mousavi2025, Theorems 3 and 10).
 
     Construction (Lemma 11): $(\sqrt{\varepsilon_{2NN}}+\sqrt\varepsilon)^2$ with $H=q$ heads, $m=m_g$ units and
     $\|W_{QK}\|_{2,1}=\alpha d_e$, $\alpha=\frac q{\gamma d}\log\frac{2r_ar_wr_xN\sqrt q}{\sqrt\varepsilon}$.
@@ -256,7 +256,7 @@ def rnn_erm_risk(
     confidence: Confidence = 0.95,
     clipped: Clipped = False,
 ) -> Bound:
-    r"""Risk of the best fit by a bidirectional recurrent network, on simple-qSTR (mousavi2025, Theorem 5).
+    r"""Risk of the ERM over bidirectional recurrent networks, on simple-qSTR (mousavi2025, Theorem 5).
 
     Construction: $\varepsilon_{2NN}$, for codes by signs (`genscope construct recurrent-retrieval`), with a transition
     of depth 3 and an output network of depth 4 whose numbers of weights and norm $R$ are polynomials in $q,d,d_e,m_g$

@@ -116,7 +116,7 @@ def pac_bayes(
         Literal["truncated", "kl"], Choice("truncated: the paper's; kl: for the loss clipped at twice the constant")
     ] = "truncated",
 ) -> Bound:
-    r"""Risk by norm and sharpness at the best σ of a grid: no certificate (lintilhac2026, Theorem 2).
+    r"""Estimate of the risk from norm and sharpness, at the best σ of a grid (lintilhac2026, Theorem 2).
 
     Truncated: $\hat R+\frac{\sigma^2}2H+C\sqrt{(\|\theta\|^2/\sigma^2+2\log(G/\delta))/n}$. Kl: the inverse of
     $\mathrm{kl}(\cdot\|\cdot)$ at $(\frac{\|\theta\|^2}{2\sigma^2}+\log\frac{2\sqrt nG}\delta)/n$ for losses clipped at

@@ -7,7 +7,7 @@ contributes $\kappa_l$; the best split of the accuracy adds up to $C_F=(\sum_l\k
 
 Source: lintilhac2026, Appendix E.3, after edelman2022, Theorem 4.2.
 Departures: the paper's formula (12) is lost in our text; this composition is ours.
-Guarantee: an order; universal constants are 1, which favours this bound in the comparison.
+Guarantee: an order; universal constants are 1, which favors this bound in the comparison.
 """
 
 import math

@@ -24,7 +24,7 @@ def lower(
 
     With probability $1-\delta$: $m\ge\log_2\binom Ts+\log_2(1-\delta)$. For given inputs, $m$ labels lead a
     deterministic learner to at most $2^m$ supports, so it is right with probability at most $2^m/\binom Ts$; a
-    randomised learner is a mixture of these.
+    randomized learner is a mixture of these.
     """
     if support_size > context_length:
         raise Refusal(

@@ -76,7 +76,7 @@ def deep(
     constant: Constant = None,
     depth_exponent: Annotated[float | None, positive("constant of the order form's exponent (default 1)")] = None,
 ) -> Bound:
-    r"""Several layers of attention (edelman2022, Theorem 4.7).
+    r"""Log covering number of several layers of attention (edelman2022, Theorem 4.7).
 
     A norm is one number for all layers, or, in Python, a list with one per layer.
 

@@ -1,7 +1,7 @@
 r"""How far a loss may stray below its mean: three treatments of the constant $C$ in PAC-Bayes bounds.
 
 The theorem needs $\mathbb Ee^{t(R(\theta)-\ell(\theta,x))}\le e^{t^2C^2/2}$ for all $t>0$ and almost all $\theta$ of
-the *prior*, most of which predict nothing: near $\theta=0$ the squared loss of a centred target is $y^2$, and $t\to0$
+the *prior*, most of which predict nothing: near $\theta=0$ the squared loss of a centered target is $y^2$, and $t\to0$
 asks for $C^2\ge\operatorname{Var}y^2$.
 
 Source: lintilhac2026, Appendices A and E.2 (fit $C$ between .01 and .1 to the losses of trained networks).

@@ -19,7 +19,7 @@ Separation = Annotated[float, positive("least distance between two points")]
 
 @checked
 def packing(*, dimension: Dimension, epsilon: Separation) -> Bound:
-    r"""Points of the unit Euclidean ball at mutual distances of at least epsilon (mousavi2025, Lemma 41).
+    r"""Log packing number of the unit Euclidean ball at separation epsilon (mousavi2025, Lemma 41).
 
     $\log P\le d\log(1+2/\epsilon)$: balls of radius $\epsilon/2$ around the points are disjoint and lie in a ball of
     radius $1+\epsilon/2$.
@@ -30,7 +30,7 @@ def packing(*, dimension: Dimension, epsilon: Separation) -> Bound:
 
 @checked
 def packing_l1(*, dimension: Dimension, epsilon: Separation) -> Bound:
-    r"""Points of the l1 ball at mutual Euclidean distances of at least epsilon (mousavi2025, Lemma 41).
+    r"""Log packing number of the l1 ball at Euclidean separation epsilon (mousavi2025, Lemma 41).
 
     The smaller of the bound by volumes and Maurey's.
 

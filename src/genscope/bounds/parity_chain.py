@@ -192,11 +192,11 @@ def blocks(
 
 
 def _tuned(built: WeightBlocks, method: Method, context_length: int, codes: Codes | None) -> WeightBlocks:
-    r"""Three changes that keep the function: balanced factors, centred scores, and the best rescaling of the ReLUs.
+    r"""Three changes that keep the function: balanced factors, centered scores, and the best rescaling of the ReLUs.
 
     $AK$ has the singular value $c\sqrt T$ (one pass) or $T$ times $c$ (chain), and balanced factors weigh twice their
     sum. A constant may be taken off each row of the second scores: $T/(T+1)$ times $M^2$ is left of one row with
-    $T$ entries $-M$ and a zero, $(T-1)M^2$ of $M$ times an identity over one-hot codes; short ones are centred.
+    $T$ entries $-M$ and a zero, $(T-1)M^2$ of $M$ times an identity over one-hot codes; short ones are centered.
     """
     size = context_length
     if method == "one-pass":

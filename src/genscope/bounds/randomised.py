@@ -6,7 +6,7 @@ $\mathbb E_\rho\hat R$ and $\mathrm{KL}(\rho\|\pi)$. A choice among $G$ priors i
 \frac G\delta$; one among posteriors is free.
 
 Source: alquier2024, Theorem 2.1; maurer2004, Theorem 5; langford2005 (the risk on the sample from draws).
-Guarantee: theorems, with all constants. They speak of the randomised predictor, not of the mean of $\rho$.
+Guarantee: theorems, with all constants. They speak of the randomized predictor, not of the mean of $\rho$.
 """
 
 import math
@@ -40,7 +40,7 @@ def alquier(
     priors: Priors = 1,
     temperature: Annotated[float | None, positive("λ, fixed in advance (default: the best for this KL)")] = None,
 ) -> Bound:
-    r"""Risk of a randomised predictor whose loss is sub-Gaussian under the prior (alquier2024, Theorem 2.1).
+    r"""Risk of a randomized predictor whose loss is sub-Gaussian under the prior (alquier2024, Theorem 2.1).
 
     $\mathbb E_\rho R\le\mathbb E_\rho\hat R+\frac{\lambda C^2}{2n}+\frac{\mathrm{KL}+\log(G/\delta)}\lambda$, if
     $\mathbb Ee^{t(R(\theta)-\ell(\theta,x))}\le e^{t^2C^2/2}$ for all $t>0$ and $\pi$-almost all $\theta$. The default
@@ -73,7 +73,7 @@ def seeger(
     priors: Priors = 1,
     relaxed: Annotated[bool, Choice("the closed form R̂ + √(2BR̂ψ) + 2Bψ in place of the inverse")] = False,
 ) -> Bound:
-    r"""Risk of a randomised predictor for losses in $[0,B]$, whatever the prior (maurer2004, Theorem 5).
+    r"""Risk of a randomized predictor for losses in $[0,B]$, whatever the prior (maurer2004, Theorem 5).
 
     $\mathrm{kl}(\mathbb E_\rho\hat R/B\,\|\,\mathbb E_\rho R/B)\le\psi=\frac{\mathrm{KL}+\log(2\sqrt nG/\delta)}n$ for
     $n\ge8$ and all $\rho$ at once; nothing to tune. An upper bound of $\mathbb E_\rho\hat R$ will do, as the inverse
@@ -101,7 +101,7 @@ def empirical(
     priors: Priors = 1,
     trivial: Annotated[float | None, norm("risk of the best constant (default: the clip)")] = None,
 ) -> Bound:
-    r"""Certificate: risk of a randomised predictor from its risk on the sample at some draws (maurer2004, Theorem 5).
+    r"""Certificate: risk of a randomized predictor from its risk on the sample at some draws (maurer2004, Theorem 5).
 
     Half of $\delta$ each: first $\bar r=B\,\mathrm{kl}^{-1}(\hat r_m/B,\frac1m\log\frac4\delta)$ bounds the risk on the
     sample by that of the draws, then $B\,\mathrm{kl}^{-1}(\bar r/B,\psi)$ the risk. The draws are fresh: made after

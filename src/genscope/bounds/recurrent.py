@@ -57,7 +57,7 @@ def rnn_cover(
     state_radius: StateRadius,
     token_norm: TokenNorm,
 ) -> Bound:
-    r"""Bidirectional recurrent networks, by their number of parameters (mousavi2025, Lemma 29).
+    r"""Log covering number of bidirectional recurrent networks, by counting parameters (mousavi2025, Lemma 29).
 
     $p_y\log(1+4RK_y/\epsilon)+2p_h\log(1+8eC_yNRK_h/\epsilon)$, where a network of depth $l$ moves by at most $K$ times
     what its parameters move, and $C_y=(R/\sqrt{L_y})^{L_y}$ bounds the product of the norms of the output's layers.
@@ -261,7 +261,7 @@ def rnn_min_norm_lower(
     risk: Risk,
     output_depth: Annotated[float, Number("layers L_y of the output", 2, 1000, (True, True), whole=True)] = 2,
 ) -> Bound:
-    r"""Samples that a recurrent network of least norm fits without learning 1STR (mousavi2025, Theorem 7).
+    r"""Number of samples that a minimum-norm recurrent network fits without learning 1STR (mousavi2025, Theorem 7).
 
     With a state of at least $n$ units and probability at least $\frac16$ over the sample: the $n$ labels are fitted
     with $\|\mathrm{vec}\,\Theta\|^2\le$ `interpolation_norm`, while the risk asks for $\|\mathrm{vec}\,\Theta\|^2\ge

@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 def split_cubic(constants: Sequence[float], coefficients: Sequence[float], epsilon: float) -> Split:
-    r"""Minimise $\sum_jC_j/\epsilon_j^2$ subject to $\sum_ja_j\epsilon_j=\epsilon$.
+    r"""Minimize $\sum_jC_j/\epsilon_j^2$ subject to $\sum_ja_j\epsilon_j=\epsilon$.
 
     The minimum is $(\sum_j(a_j^2C_j)^{1/3})^3/\epsilon^2$, at $\epsilon_j\propto(C_j/a_j)^{1/3}$ (Lagrange).
 
@@ -42,8 +42,8 @@ def split_cubic(constants: Sequence[float], coefficients: Sequence[float], epsil
     positive = all(map(math.isfinite, [*constants, *coefficients, epsilon])) and min([*constants, *coefficients]) > 0
     if not positive or epsilon <= 0 or len(constants) != len(coefficients):
         raise Refusal(
-            f"split_cubic got {constants=}, {coefficients=}, {epsilon=}: they are positive, as many constants as "
-            "coefficients. Leave out covers that cost nothing."
+            f"split_cubic got constants={constants!r}, coefficients={coefficients!r}, epsilon={epsilon!r}: all must "
+            "be positive, with one constant per coefficient. Leave out covers that cost nothing."
         )
     logs = [(2 * log(a) + log(c)) / 3 for a, c in zip(coefficients, constants, strict=True)]
     total = log_sum(logs)

@@ -89,7 +89,7 @@ def token_regression_cover(
         Literal["explicit", "printed"], Choice("explicit: proved; printed: with a false branch")
     ] = "explicit",
 ) -> Bound:
-    r"""One-layer Transformers, in the largest difference over a sample (mousavi2025, Proposition 17).
+    r"""Log covering number of one-layer Transformers, in the sup norm over a sample (mousavi2025, Proposition 17).
 
     Explicit (Proposition 17): $m(HD+2)\log(1+8L\rho/\epsilon)+\min\{\mathrm{mat},HD^2\log(1+8\sqrt
     Hr_{QK}r_z^3L/\epsilon)\}$ with $\rho=\sqrt{1+Hr_z^2}$ and `matrix_cover` of $z\mapsto\Theta^\top z$,
@@ -218,7 +218,7 @@ def excess_risk(
     approximation: Approximation = 0.0,
     constant: Constant = None,
 ) -> Bound:
-    r"""Order of the risk of the best fit with as many heads as tokens per label (mousavi2025, Theorem 10).
+    r"""Order of the risk of the ERM with as many heads as tokens per label (mousavi2025, Theorem 10).
 
     Theorem 10: $\varepsilon+c_0C_1\sqrt{(m_gq(d+q)+\min(r_z^6r_a^2r_w^2r_{QK}^2q^2,q(q^2+d^2)))/n}$,
     $C_1=qr_a^2r_w^2r_z^2$. Without `query_key_21` Theorem 3, for a ball of all parameters:

@@ -136,7 +136,7 @@ def truncation_error(
     label_moment: LabelMoment = 1.0,
     label_exponent: LabelExponent = 1.0,
 ) -> Bound:
-    r"""Risk of a Transformer less its truncated risk (mousavi2025, Lemma 20).
+    r"""Risk of a Transformer minus its truncated risk (mousavi2025, Lemma 20).
 
     $\min_\theta\frac1\theta\mathbb E(\hat y^2-\theta^2\tau)_++\frac1{1-\theta}\mathbb E(y^2-(1-\theta)^2\tau)_+$ with
     $\hat y^2\le A+B\max_j\|x_j\|^2$, $B=Hr_{m,a}^2R_{m,w}^2$, $A=r_{m,a}^2R_{m,w}^2+Bd(1+\frac1q)$: the first is at
@@ -167,7 +167,7 @@ def rnn_truncation_error(
     label_moment: LabelMoment = 1.0,
     label_exponent: LabelExponent = 1.0,
 ) -> Bound:
-    r"""Risk of a bidirectional recurrent network less its truncated risk (mousavi2025, Lemma 34).
+    r"""Risk of a bidirectional recurrent network minus its truncated risk (mousavi2025, Lemma 34).
 
     As `truncation_error`, with $\hat y^2\le A+B\|x\|^2$ for the token of one position: $B=(R^2/L)^L$ for an output
     network of depth $L$, $A=\sum_{k<L}(R^2/k)^k+B(2+q+2r_h^2)$. The tokens' number does not enter.

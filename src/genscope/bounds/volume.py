@@ -34,7 +34,7 @@ def volumetric(
     radius: Annotated[float, norm("radius R of the ball of parameters, in the Frobenius norm")],
     epsilon: Epsilon,
 ) -> Bound:
-    r"""A ball of parameters, covered in its own norm.
+    r"""Log covering number of a ball of parameters, in its own norm.
 
     $p\log(1+2R/\epsilon)$ for p parameters in a ball of radius R, at accuracy $\epsilon$.
     """
@@ -59,7 +59,7 @@ def volumetric_head(
     dimension: Dimension,
     softmax_constant: SoftmaxConstant = None,
 ) -> Bound:
-    r"""One attention head by the number of its parameters: covers of W_V and W_QK, or of W_V, W_Q and W_K.
+    r"""Log covering number of one attention head by counting parameters: of W_V and W_QK, or of W_V, W_Q and W_K.
 
     $\|f-\hat f\|\le L_\sigma B_X\|W_V-\hat W_V\|+cL_\sigma B_VB_X^2B_z\|W_{QK}-\hat W_{QK}\|$, and for covers within
     the balls $\|W_QW_K^\top-\hat W_Q\hat W_K^\top\|\le R_K\|W_Q-\hat W_Q\|+R_Q\|W_K-\hat W_K\|$. Each matrix gets a
@@ -100,7 +100,9 @@ def crossover(
     Covers by norms grow like 1/ε², covers by parameters like log 1/ε: the former are smaller at coarse accuracies.
     """
     if not 0 < low < high < math.inf:
-        raise Refusal(f"crossover got {low=}, {high=}: accuracies with 0 < low < high. Give such a range.")
+        raise Refusal(
+            f"crossover got low={low!r}, high={high!r}: the accuracies must satisfy 0 < low < high. Correct the range."
+        )
 
     def ahead(log_epsilon: float) -> bool:
         epsilon = math.exp(log_epsilon)

@@ -45,8 +45,8 @@ class Stack:
         found = next((self.config[name] for name in names if self.config.get(name) is not None), None)
         if found is not None and (type(found) is not int or not 0 < found < 2**31):
             raise Refusal(
-                f"the config gives {' or '.join(names)} as {found!r:.80}: it is a whole number, 1 or more. "
-                "Give the model's own config.json by --config."
+                f"the config gives {' or '.join(names)} as {found!r:.80}: it must be a whole number, at least 1. "
+                "Pass the model's own config.json with --config."
             )
         return found
 
@@ -55,8 +55,8 @@ class Stack:
         found = self.config.get(name, default)
         if type(found) not in (int, float) or not 0 < found < 1e308:
             raise Refusal(
-                f"the config gives {name} as {found!r:.80}: it is a finite number above 0. "
-                "Give the model's own config.json by --config."
+                f"the config gives {name} as {found!r:.80}: it must be a finite number above 0. Pass the model's "
+                "own config.json with --config."
             )
         return float(found)
 
@@ -65,8 +65,9 @@ class Stack:
         weight = self.weights.get(self.prefix + name)
         if weight is not None and weight.dtype.name not in _READABLE:
             raise Refusal(
-                f"{self.prefix}{name} is stored as {weight.dtype.name}: norms are taken of {', '.join(_READABLE)}, "
-                "since others need scales that are kept elsewhere. Convert the model to one of these first."
+                f"{self.prefix}{name} is stored as {weight.dtype.name}: norms can be computed for "
+                f"{', '.join(_READABLE)}; other types need scales that are stored elsewhere. Convert the model to "
+                "one of these types first."
             )
         return weight
 
@@ -80,8 +81,8 @@ class Stack:
             )
         if weight.ndim != 2 or not weight.size:
             raise Refusal(
-                f"{self.prefix}{name} has shape {list(weight.shape)}: a map has two axes, neither of them empty. "
-                "Write the file anew."
+                f"{self.prefix}{name} has shape {list(weight.shape)}: a weight matrix must have two axes, neither "
+                "of them empty. Write the file again."
             )
         return weight
 
@@ -125,8 +126,8 @@ def cut_rows(weight: Float[np.ndarray, "rows d"], heads: int) -> Float[np.ndarra
     rows, dimension = weight.shape
     if rows % heads:
         raise Refusal(
-            f"got {heads} heads for a weight of {rows} outputs: every head has equally many. Give the model's "
-            "config.json by --config, or its number of heads by --heads."
+            f"got {heads} heads for a weight of {rows} outputs: the outputs must divide evenly among the heads. "
+            "Pass the model's config.json with --config, or its number of heads with --heads."
         )
     return weight.reshape(heads, rows // heads, dimension).transpose(0, 2, 1)
 
@@ -145,8 +146,9 @@ def cut_thirds(weight: Float[np.ndarray, "rows d"], heads: int) -> HeadWeights:
     """Queries, keys and values stacked as rows in this order, each with all heads."""
     if len(weight) % 3:
         raise Refusal(
-            f"got a weight of {len(weight)} outputs for queries, keys and values: their sum is a multiple of 3. "
-            "Grouped heads are not stored like this; give each of the three a weight of its own."
+            f"got a weight of {len(weight)} outputs for queries, keys and values together: the number must be a "
+            "multiple of 3. Grouped heads are not stored like this; store queries, keys and values as separate "
+            "weights."
         )
     return HeadWeights(*(cut_rows(part, heads) for part in np.split(weight, 3)))
 

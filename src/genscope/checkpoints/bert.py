@@ -20,7 +20,7 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
 
 
 def _input_norms(layer: int) -> tuple[str]:
-    # The norm stands after the sum: a layer reads what the one before has normalised.
+    # The norm stands after the sum: a layer reads what the one before has normalized.
     return (f"encoder.layer.{layer - 1}.output.LayerNorm" if layer else "embeddings.LayerNorm",)
 
 

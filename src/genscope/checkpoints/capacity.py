@@ -51,7 +51,7 @@ class CapacityQuestion:
         }
         for name, (fits, what) in allowed.items():
             if not fits:
-                raise Refusal(f"got {name}={getattr(self, name)}: it is {what}. Give such a number.")
+                raise Refusal(f"got {name}={getattr(self, name)}: it must be {what}. Change it.")
 
 
 class TheoremLayer(NamedTuple):
@@ -80,7 +80,7 @@ class TheoremLayer(NamedTuple):
         r"""Samples that bring the excess error down to `TARGET`, to one in a thousand; None if 1e100 do not.
 
         The excess at m is $\sqrt{g(m)/m}$ with g increasing and concave, so $m\leftarrow g(m)/\mathrm{TARGET}^2$ rises
-        towards the answer from the samples of the setting, if these are too few, and in a few steps since g is mostly a
+        toward the answer from the samples of the setting, if these are too few, and in a few steps since g is mostly a
         logarithm. Each step is taken a little too far, in order to arrive.
         """
         while (excess := self.capacity(setting)["excess_error"]) > TARGET:
@@ -95,7 +95,7 @@ def theorem_layer(model: Model, layer: int, norms: LayerNorms, *, input_norm: fl
     """A layer as the theorem sees it, if no token that enters is longer than `input_norm`."""
     scale = model.score_scale(layer)
     if scale is None:
-        raise Refusal(f"got a model that has no bounds: {'; '.join(model.doubts())}. Its norms are all there is.")
+        raise Refusal(f"no bound applies to this model: {'; '.join(model.doubts())}. Only its norms are available.")
     query_key_21 = np.minimum(norms.query_key.two_one, norms.query_key.two_one_transposed)
     heads = model.heads(layer)
     return TheoremLayer(

@@ -1,4 +1,4 @@
-"""Why a model has no bounds: what it computes before the softmax, or how its tokens are normalised, is not known here.
+"""Why a model has no bounds: what it computes before the softmax, or how its tokens are normalized, is not known here.
 
 Models share names and differ in arithmetic. Bounds are given where three things agree: the config names a kind of model
 whose arithmetic is known, it asks for nothing else, and the layers hold no weights besides those of that kind.
@@ -53,7 +53,7 @@ def _of_names(layout: Layout, stack: Stack, kind: Kind | None) -> Iterator[str]:
     rest = {name[found.end() :] for name in stack.weights if (found := beginning.match(name))}
     normed = {name for name in rest if re.fullmatch(_NORMED, name)}
     if normed:
-        yield "it normalises queries and keys before they meet: its scores are no bilinear map of the tokens"
+        yield "it normalizes queries and keys before they meet: its scores are no bilinear map of the tokens"
     known = re.compile("|".join(pattern for pattern in (layout.names, kind and kind.names) if pattern))
     strange = sorted(name for name in rest - normed if not known.fullmatch(name))
     if strange and kind is not None:

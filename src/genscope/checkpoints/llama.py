@@ -35,9 +35,10 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
     groups = stack.count("num_key_value_heads") or max(1, len(key) // width)
     if stated != width or groups * width != len(key) or len(value) % groups or stack.heads % groups:
         raise Refusal(
-            f"layer {layer} has {len(query)} query, {len(key)} key and {len(value)} value outputs, which {stack.heads} "
-            f"query and {groups} key heads of width {stated} do not give: heads are equally wide and groups equally "
-            "large. Give the model's own config.json by --config, or its query heads by --heads."
+            f"layer {layer} has {len(query)} query, {len(key)} key and {len(value)} value outputs, which "
+            f"{stack.heads} query and {groups} key heads of width {stated}do not add up to: all heads must have the "
+            "same width and all groups the same size. Pass the model's own config.json with --config, or its "
+            "number of query heads with --heads."
         )
     return HeadWeights(heads, cut_rows(key, groups), cut_rows(value, groups))
 

@@ -123,8 +123,9 @@ def open_model(path: Path, *, config: Path | None = None, heads: int | None = No
     stated = stack.count(*_LAYERS) or layers
     if stated != layers:
         raise Refusal(
-            f"{path} holds {layers} layers and its config speaks of {stated}: norms are taken of whole models. If this "
-            "is one of several shards, give their directory; else the right config by --config."
+            f"{path} holds {layers} layers but its config says {stated}: norms are computed for whole models. If "
+            "this is one of several shards, give the directory that holds them all; otherwise pass the right "
+            "config with --config."
         )
     return Model(layout, stack, layers)
 
@@ -143,21 +144,23 @@ def _recognise(path: Path, weights: Weights, config: Config) -> tuple[Layout, st
     if not found:
         names = ", ".join(f"{name!r:.60} {list(weights[name].shape)}" for name in sorted(weights)[:8])
         raise Refusal(
-            f"{path} holds {len(weights)} tensors and no attention layers whose names are known; the first are "
-            f"{names or 'none'}. Known are {', '.join(layout.architecture for layout in LAYOUTS)}. Rename the weights "
-            "to one of these, for instance PyTorch's layers.0.self_attn.in_proj_weight of shape [3d, d]."
+            f"{path} holds {len(weights)} tensors, but no attention layers with names that genscope knows; the "
+            f"first tensors are {names or 'none'}. Known architectures are "
+            f"{', '.join(layout.architecture for layout in LAYOUTS)}. Rename the weights to match one of these, for "
+            "instance PyTorch's layers.0.self_attn.in_proj_weight of shape [3d, d]."
         )
     if len(found) > 1:
         stacks = ", ".join(f"{layout.architecture} under {prefix!r:.60}" for layout, prefix, _ in found[:8])
         raise Refusal(
-            f"{path} holds {len(found)} stacks of attention layers ({stacks}): norms are taken of one at a time. "
-            "Give a config with its num_hidden_layers and hidden_size by --config, or save it to a file of its own."
+            f"{path} holds {len(found)} stacks of attention layers ({stacks}): norms are computed for one stack at "
+            "a time. Pass a config with its num_hidden_layers and hidden_size with --config, or save the stack to "
+            "a file of its own."
         )
     layout, prefix, numbers = found[0]
     if numbers != set(range(len(numbers))):
         raise Refusal(
-            f"{path} holds {len(numbers)} layers up to number {max(numbers)}: they are numbered from 0 without "
-            "gaps. If this is one of several shards, give the directory that holds them all."
+            f"{path} holds {len(numbers)} layers, numbered up to {max(numbers)}: layers must be numbered from 0 "
+            "without gaps. If this is one of several shards, give the directory that holds them all."
         )
     return layout, prefix, len(numbers)
 
@@ -189,13 +192,13 @@ def _marked(sign: str, weights: Weights) -> Iterator[tuple[str, str, int]]:
 
 def _head_count(path: Path, layout: Layout, sizes: Stack, given: int | None) -> int:
     if given is not None and given < 1:
-        raise Refusal(f"got {given} heads: a layer has 1 or more. Give the model's number of query heads.")
+        raise Refusal(f"got {given} heads: a layer must have at least 1. Give the model's number of query heads.")
     kind = find_kind(layout, sizes)
     heads = given or sizes.count(*_HEADS) or (kind and kind.heads)
     if heads is None:
         raise Refusal(
-            f"{path} does not tell how many heads its layers have: weights never do, and no config.json with "
-            f"{', '.join(_HEADS[:3])} or {_HEADS[3]} is beside it. Give it by --config FILE, or the query "
-            "heads of a layer by --heads N."
+            f"{path} does not say how many heads its layers have: weights never do, and there is no config.json "
+            f"next to it with {', '.join(_HEADS[:3])} or {_HEADS[3]}. Pass one with --config FILE, or the number of "
+            "query heads per layer with --heads N."
         )
     return heads

@@ -25,8 +25,8 @@ def _cut(stack: Stack, layer: int) -> HeadWeights:
     weight = stack.matrix(_ATTENTION.format(layer))
     if len(weight) % (3 * stack.heads):
         raise Refusal(
-            f"got {stack.heads} heads for {len(weight)} outputs: each head has three equal parts. Give the model's "
-            "config.json by --config, or its number of heads by --heads."
+            f"got {stack.heads} heads for {len(weight)} outputs: each head must have three equal parts. Pass the "
+            "model's config.json with --config, or its number of heads with --heads."
         )
     together = cut_rows(weight, stack.heads)  # [heads, d, 3 k]
     width = together.shape[2] // 3

@@ -95,7 +95,7 @@ def _scaled(
     scale = np.maximum(made.max(axis=(1, 2)), -made.min(axis=(1, 2)))
     if not np.isfinite(scale).all():
         raise Refusal(
-            f"{what} hold NaN or infinity: such a model computes nothing. Give a checkpoint from before it diverged."
+            f"{what} contain NaN or infinity: such a model computes nothing. Use a checkpoint from before it diverged."
         )
     scale[scale == 0] = 1.0
     made /= scale[:, np.newaxis, np.newaxis]
@@ -124,7 +124,7 @@ def _unscaled(
             made *= scale
     if not np.isfinite(made).all():
         raise Refusal(
-            "got weights whose norms exceed 1e308, the largest of float64: no model computes with such. "
-            "Give another checkpoint."
+            "got weights whose norms exceed 1e308, the limit of float64: no working model has such weights. Use "
+            "another checkpoint."
         )
     return made

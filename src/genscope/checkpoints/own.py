@@ -37,8 +37,8 @@ def arranged(path: Path, weights: Weights, told: Mapping[str, Any]) -> tuple[Lay
     name = str(told.get("class"))
     if name not in _CLASSES:
         raise Refusal(
-            f"{path} holds a {name} of genscope, whose attention is not of the theorem's kind: norms are taken of "
-            f"{', '.join(_CLASSES)}. Look at it with genscope probe or genscope sharpness instead."
+            f"{path} holds genscope's {name}, whose attention is not the kind the theorem covers: norms are "
+            f"computed for {', '.join(_CLASSES)}. Look at it with genscope probe or genscope sharpness instead."
         )
     layout, heads, length, layers = _CLASSES[name]
     config = {"max_position_embeddings": length(weights, told)}

@@ -80,7 +80,7 @@ def chosen(only: Sequence[str]) -> list[Claim]:
     known = {claim.id: claim for claim in claims.ALL}
     for name in only:
         if name not in known:
-            raise Refusal(f"got the claim {name!r}: claims are {', '.join(known)}. Choose among these.")
+            raise Refusal(f"got the claim {name!r}: the claims are {', '.join(known)}. Choose one of them.")
     return [claim for claim in known.values() if not only or claim.id in only]
 
 

@@ -1,7 +1,7 @@
 """Claims A8 and A9: how the sample sizes that suffice, and at which half of the runs succeed, grow with the context.
 
 Source: edelman2022, Figure 2 and Section 6, read as statements about samples: its own figure counts single runs at
-80 %, which measures unlucky initialisations as well (A4).
+80 %, which measures unlucky initializations as well (A4).
 Departures: restarts are ours, and so is the comparison with an ideal learner.
 Guarantee: rules as in docs/claims.md, fixed before the data; intervals at 95 % after Bonferroni correction over the
 contexts and the slope.

@@ -37,7 +37,7 @@ from genscope.cli import (
 )
 from genscope.cli import list as list_
 from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
-from genscope.cli._help import flowing
+from genscope.cli._help import Command, Group, flowing
 from genscope.cli._modes import with_modes
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
@@ -67,6 +67,7 @@ GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
 _LOOK: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     help="How many samples does a Transformer need, and why?\n\n"
     "Results go to standard output, progress to standard error.",
@@ -86,7 +87,7 @@ def _print_version(wanted: bool) -> bool:
 @app.callback()
 def genscope(
     version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Print the version.", callback=_print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Take the options of the program itself."""
@@ -97,11 +98,11 @@ def _register() -> None:
         if name in MODES:
             app.add_typer(with_modes(MODES[name][0], command, MODES[name][1]), name=name)
         else:
-            app.command(name, help=flowing(command))(guarded(command))
+            app.command(name, cls=Command, help=flowing(command))(guarded(command))
     for name, (about, commands) in GROUPS.items():
-        group = typer.Typer(no_args_is_help=True, help=about, **_LOOK)
+        group = typer.Typer(cls=Group, no_args_is_help=True, help=about, **_LOOK)
         for word, command in commands.items():
-            group.command(word, help=flowing(command))(guarded(command))
+            group.command(word, cls=Command, help=flowing(command))(guarded(command))
         app.add_typer(group, name=name)
     app.add_typer(bound.app, name="bound")
 

@@ -19,8 +19,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays by name."""
     if path.suffix not in (".safetensors", ".npz"):
         raise Refusal(
-            f"got {path} for the data: it is a .safetensors or .npz file with arrays x and y; pickles and other files "
-            f"that may run code are not read. {HOW}"
+            f"got {path} for the data: it must be a .safetensors or .npz file with arrays x and y; pickles and "
+            f"other files that may run code are not read. {HOW}"
         )
     with open(path, "rb"):  # that it cannot be opened is the system's message
         pass

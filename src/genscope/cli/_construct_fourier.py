@@ -132,24 +132,24 @@ def parse_components(text: str, context_length: int) -> tuple[dict[tuple[int, ..
         if not colon or not all(re.fullmatch("[0-9]{1,9}", name) for name in names):
             raise Refusal(
                 f"{where}: a component is a list of bits and a coefficient, as in 0,1:0.6, and components are "
-                "separated by semicolons. Write it so."
+                "separated by semicolons. Rewrite it in that form."
             )
         support = tuple(sorted(map(int, names)))
         if len(set(support)) < len(support) or any(bit >= context_length for bit in support):
             raise Refusal(
-                f"{where}: its bits are distinct numbers from 0 to {context_length - 1}. Correct them, or raise "
-                "--context-length."
+                f"{where}: its bits must be distinct numbers from 0 to {context_length - 1}. Correct them, or "
+                "increase --context-length."
             )
         if not re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*", number, re.ASCII):
-            raise Refusal(f"{where}: {number!r} is no number. Write a coefficient such as 0.6 or -2e-3.")
+            raise Refusal(f"{where}: {number!r} is not a number. Write a coefficient such as 0.6 or -2e-3.")
         coefficient = float(number)
         if not 1e-30 <= abs(coefficient) <= 1e30:
             raise Refusal(
-                f"{where}: coefficients lie between 1e-30 and 1e30 in absolute value. Leave out what is 0, and scale "
-                "what is not in the range."
+                f"{where}: coefficients must lie between 1e-30 and 1e30 in absolute value. Leave out zeros, and "
+                "rescale the others."
             )
         if support in terms:
-            raise Refusal(f"{where}: the same bits came before. Add up the coefficients of equal sets.")
+            raise Refusal(f"{where}: the same set of bits occurs twice. Add up the two coefficients.")
         terms[support] = coefficient
     return terms, terms.pop((), 0.0)
 

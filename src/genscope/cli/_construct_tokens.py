@@ -169,8 +169,8 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
     for word, size in sizes.items():
         if not 1 <= size <= LARGEST[word]:
             raise Refusal(
-                f"construct {name} got --{word.replace('_', '-')} {size}: it lies between 1 and {LARGEST[word]}. "
-                "Choose such a number."
+                f"construct {name} got --{word.replace('_', '-')} {size}: it must be between 1 and {LARGEST[word]}. "
+                "Change it."
             )
     check_options(
         f"construct {name}",

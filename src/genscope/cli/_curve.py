@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from genscope.bounds import Bound
+from genscope.bounds import ALL, Bound
 from genscope.bounds._parameters import STEPS, Number, Parameter
 from genscope.cli._output import print_table
 from genscope.extras import need
@@ -39,8 +39,8 @@ class Axis:
         numeric = {each: about for each, parameter in known.items() if isinstance(about := parameter.about, Number)}
         if name not in numeric:
             raise Refusal(
-                f"bound {bound} got --vary {text}: its numbers are {', '.join(numeric)}. Write one of them, as in "
-                f"--vary {next(iter(numeric))}=FROM:TO."
+                f"bound {bound} got --vary {text}: the options that can vary are {', '.join(numeric)}. Name one of "
+                f"them, as in --vary {next(iter(numeric))}=FROM:TO."
             )
         try:
             low, high = (float(end) for end in ends.split(":"))
@@ -48,7 +48,7 @@ class Axis:
             low = high = math.nan
         if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
             raise Refusal(
-                f"bound {bound} got --vary {text}: an axis goes from a number to a larger one. Write --vary "
+                f"bound {bound} got --vary {text}: the range must go from a number to a larger one. Write --vary "
                 f"{name}=FROM:TO, as in --vary {name}=100:1000000."
             )
         about = numeric[name]
@@ -59,14 +59,20 @@ def print_bound(bound: Bound) -> None:
     """A bound: its terms, its sum, and how far it can be trusted."""
     rows = [[name, _cell(value)] for name, value in bound.terms.items()]
     rows += [["sum", _cell(bound.value)]] if len(rows) > 1 else []
-    print_table(f"{bound.name} ({bound.source})", ["term", "value"], rows)
+    print_table(_heading(bound), ["term", "value"], rows)
     if bound.choices:
         typer.echo(f"Chosen: {', '.join(f'{name} = {_cell(value)}' for name, value in bound.choices.items())}.")
     typer.echo(bound.trust)
 
 
+def _heading(bound: Bound) -> str:
+    """What the number is: the first line of the function's description, or the source of one that is not listed."""
+    about = (ALL[bound.name].__doc__ or "").partition("\n")[0] if bound.name in ALL else bound.source
+    return f"{bound.name}: {about.removesuffix('.')}"
+
+
 def _cell(value: float) -> str:
-    return f"{value:.7g}"
+    return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 and value == round(value) else f"{value:.7g}"
 
 
 def print_curve(axis: Axis, curve: Curve) -> None:
@@ -77,7 +83,7 @@ def print_curve(axis: Axis, curve: Curve) -> None:
         [_cell(value), _cell(each.value), *(["yes" if each.vacuous else "no"] if judged else [])]
         for value, each in curve
     ]
-    print_table(f"{bound.name} ({bound.source})", [axis.name, "value", *(["vacuous"] if judged else [])], rows)
+    print_table(_heading(bound), [axis.name, "value", *(["vacuous"] if judged else [])], rows)
     typer.echo(bound.proved)
 
 
@@ -104,8 +110,8 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if path.suffix.removeprefix(".").lower() not in kinds:
         raise Refusal(
-            f"bound got --plot {path}: the end of the name says the kind of file, one of {', '.join(sorted(kinds))}. "
-            "Name it like curve.svg."
+            f"bound got --plot {path}: the extension says which kind of file to write, and must be one of "
+            f"{', '.join(sorted(kinds))}. Use a name like curve.svg."
         )
     finite = [(value, bound.value) for value, bound in curve if math.isfinite(bound.value)]
     _, bound = curve[0]

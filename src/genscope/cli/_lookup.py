@@ -27,7 +27,7 @@ def find_study(name: str) -> Study:
     if colon and file.endswith(".py"):
         return _study_in(Path(file), attribute)
     if name.endswith(".py"):
-        raise Refusal(f"got the study {name!r}, a file: a study in it has a name. Write {name}:study")
+        raise Refusal(f"got the study {name!r}, which is a file: name the study in it as well. Write {name}:study")
     from genscope import studies
 
     shipped = {study.name: study for study in studies.ALL}
@@ -35,7 +35,10 @@ def find_study(name: str) -> Study:
         return shipped[name]
     near = difflib.get_close_matches(name, shipped, n=1, cutoff=0.5)
     advice = f"Did you mean {near[0]}?" if near else "Choose a name that genscope list shows."
-    raise Refusal(f"there is no study {name!r} among the {len(shipped)}; yours is written file.py:study. {advice}")
+    raise Refusal(
+        f"there is no study {name!r} among the {len(shipped)} shipped ones; your own are written file.py:study. "
+        f"{advice}"
+    )
 
 
 def _study_of_question(text: str) -> Study:
@@ -68,8 +71,8 @@ def _study_in(file: Path, attribute: str) -> Study:
     names = [name for name, value in vars(module).items() if isinstance(value, Study)]
     what = f"{attribute!r} is of type {type(found).__name__}" if hasattr(module, attribute) else f"no {attribute!r}"
     raise Refusal(
-        f"got the study {file}:{attribute}, but in {file} there is {what}: "
-        f"its studies are {', '.join(names) or 'none'}. Name one that is a genscope.Study."
+        f"got the study {file}:{attribute}, but {file} has {what}: its studies are {', '.join(names) or 'none'}. "
+        "Name a genscope.Study."
     )
 
 
@@ -79,8 +82,8 @@ def _check_name(study: Study, file: Path) -> None:
 
     if any(study.name == shipped.name and study is not shipped for shipped in studies.ALL):
         raise Refusal(
-            f"got a study in {file} with the name {study.name!r}, which a shipped study has: their results would mix. "
-            "Give yours a name of its own."
+            f"got a study in {file} with the name {study.name!r}, which a shipped study already has: their results "
+            "would mix. Give yours a different name."
         )
 
 

@@ -29,6 +29,6 @@ def find_loss(text: str, *, slope: bool) -> "Loss":
         return train.own_loss(imported(text), text)
     why = "the error has no slope, so no curvature" if text == "error" else f"losses are {', '.join(names)}"
     raise Refusal(
-        f"got --loss {text}: {why}; one of your own is written package.module:function. Choose "
-        f"{'cross-entropy or logistic in its place' if text == 'error' else 'one of them'}."
+        f"got --loss {text}: {why}; your own loss is written package.module:function. Choose "
+        f"{'cross-entropy or logistic instead' if text == 'error' else 'one of them'}."
     )

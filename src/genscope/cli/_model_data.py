@@ -55,8 +55,8 @@ def made(found: Any, text: str) -> Any:
         return from_torch(model)
     if not is_model(model):
         raise Refusal(
-            f"{text} returned a {type(model).__name__}: a model is called with one input, and its weights are floating "
-            "point JAX arrays in a pytree. Return for example an equinox.Module, or a torch.nn.Module."
+            f"{text} returned a {type(model).__name__}: a model must be callable on one input, with floating-point "
+            "JAX arrays in a pytree as its weights. Return, for example, an equinox.Module or a torch.nn.Module."
         )
     return model
 
@@ -82,16 +82,17 @@ def load_data(path: Path) -> Data:
     if _LABELS not in arrays or len(arrays) < 2:
         missing = [name for name in ("x", _LABELS) if name not in arrays]
         raise Refusal(
-            f"{path} holds {', '.join(sorted(arrays)[:5]) or 'no array'}, but no {' and no '.join(missing)}: data are "
-            f"an array x of inputs, or several by the names that the model takes, and an array y of labels. {HOW}"
+            f"{path} holds {', '.join(sorted(arrays)[:5]) or 'no array'}, but no {' and no '.join(missing)}: the "
+            "data must be an array x of inputs, or several arrays named like the model's arguments, and an array y "
+            f"of labels. {HOW}"
         )
     for name, array in arrays.items():
         _check_array(path, name, array)
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         raise Refusal(
-            f"{path} holds {', '.join(f'{size} rows of {name}' for name, size in sizes.items())}: there is one label "
-            "for every input. Write all from the same examples."
+            f"{path} holds {', '.join(f'{size} rows of {name}' for name, size in sizes.items())}: there must be one "
+            "label for every input. Write all arrays from the same examples."
         )
     y = arrays.pop(_LABELS)
     if _MASK in arrays:
@@ -104,8 +105,8 @@ def load_data(path: Path) -> Data:
 def _check_array(path: Path, name: str, array: np.ndarray) -> None:
     if array.dtype.kind not in "biuf" or array.ndim < 1 or array.size == 0:
         raise Refusal(
-            f"{name} in {path} is an array of {array.dtype} of shape {array.shape}: it holds numbers or truth "
-            f"values, one row per example, at least one. {HOW}"
+            f"{name} in {path} is an array of {array.dtype} of shape {array.shape}: it must hold numbers or truth "
+            f"values, one row per example, with at least one example. {HOW}"
         )
     if array.dtype.kind != "f":
         return
@@ -115,8 +116,8 @@ def _check_array(path: Path, name: str, array: np.ndarray) -> None:
         if not np.isfinite(part).all():
             wrong = np.argwhere(~np.isfinite(part))
             raise Refusal(
-                f"{name} in {path} holds {part[tuple(wrong[0])]} in example {first + wrong[0][0]}: every number must "
-                "be finite. Leave such examples out, or mend them."
+                f"{name} in {path} holds {part[tuple(wrong[0])]} in example {first + wrong[0][0]}: every number "
+                "must be finite. Leave such examples out, or repair them."
             )
 
 
@@ -152,15 +153,15 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
     except Exception as error:  # whatever the model makes of an input that it is not made for
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise Refusal(
-            f"the model refuses inputs of shape {data.described} ({type(error).__name__}: {reason}): x holds one input "
-            "of the model per row, and several inputs have the names of its arguments. Give them in the shape that the "
-            "model takes."
+            f"the model failed on inputs of shape {data.described} ({type(error).__name__}: {reason}): x must hold "
+            "one model input per row, and several inputs must be named like the model's arguments. Give inputs in "
+            "the shape that the model takes."
         ) from error
     shape = getattr(found, "shape", None)
     if shape is None or shape[:1] != data.y.shape[:1]:
         raise Refusal(
-            f"the model returns {type(found).__name__ if shape is None else f'shape {shape[1:]}'} for an input: "
-            "predictions are one array. Give a model with that output."
+            f"the model returns {type(found).__name__ if shape is None else f'shape {shape[1:]}'} for an input: a "
+            "prediction must be one array. Give a model that returns one."
         )
     loss.check(shape, data.y)
     return batch

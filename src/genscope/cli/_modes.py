@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from genscope.cli._errors import guarded
-from genscope.cli._help import flowing
+from genscope.cli._help import Command, Group, flowing
 
 
-class _Modes(TyperGroup):
+class _Modes(Group):
     """A group whose first member also answers where no mode is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -27,7 +26,7 @@ def with_modes(first: str, command: Callable[..., None], modes: Mapping[str, Cal
     summary = (command.__doc__ or "").partition("\n")[0]
     group = typer.Typer(cls=_Modes, help=summary, add_completion=False, rich_markup_mode="rich")
     others = f"Other modes, each with --help: {', '.join(modes)}."
-    group.command(first, help=flowing(command), epilog=others)(guarded(command))
+    group.command(first, cls=Command, help=flowing(command), epilog=others)(guarded(command))
     for name, mode in modes.items():
-        group.command(name, help=flowing(mode))(guarded(mode))
+        group.command(name, cls=Command, help=flowing(mode))(guarded(mode))
     return group

@@ -22,9 +22,7 @@ Retry = Literal["failed"]
 
 
 BudgetChoice = Annotated[Budget, typer.Option("--budget", help="How much compute to spend.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Only print how many trials would run, and for how long.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print how many trials would run, and for how long.")]
 RetryFailed = Annotated[Retry | None, typer.Option("--retry", help="Run failed trials again.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", metavar="N", help="Run trials in N processes, one core each.")
@@ -53,7 +51,7 @@ StoreUrl = Annotated[
 ]
 AcceptChanges = Annotated[
     bool,
-    typer.Option("--accept-changes", metavar="", help="Add to stored trials although the code has changed since."),
+    typer.Option("--accept-changes", help="Add to stored trials although the code has changed since."),
 ]
 ModelName = Annotated[
     str,
@@ -70,7 +68,7 @@ DataFile = Annotated[
         help="Inputs x, or several by name, labels y, and a mask of tokens: .safetensors, or .npz without pickles.",
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print one JSON object instead of tables.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
 
 def store_option(given: str, address: str) -> str:

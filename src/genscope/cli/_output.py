@@ -43,7 +43,7 @@ class _Plain(Console):
     def __init__(self, **options: Any):
         if (
             _NOTEBOOK in os.environ
-        ):  # its kernel asks for colours, and shows every frame of what moves in a line of its own
+        ):  # its kernel asks for colors, and shows every frame of what moves in a line of its own
             options["force_terminal"] = False
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 

@@ -22,8 +22,8 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
     """The pool that was asked for, while the block runs; None where none was."""
     if workers is not None and cluster is not None:
         raise Refusal(
-            f"run got --workers {workers} and --cluster {cluster}: the first starts processes here, the second uses "
-            "those of a cluster, which has as many as you started. Leave one of them out."
+            f"run got --workers {workers} and --cluster {cluster}: --workers starts processes on this machine, "
+            "--cluster uses the workers of a cluster. Leave one of them out."
         )
     if cluster is not None:
         with Cluster(cluster, time_limit=time_limit) as pool:

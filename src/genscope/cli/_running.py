@@ -22,7 +22,7 @@ from genscope.refusal import Refusal
 def check_dry_run(command: str, dry_run: bool, retry: Retry | None) -> None:
     """Refuse a dry run that is to run trials again."""
     if dry_run and retry is not None:
-        raise Refusal(f"{command} got --dry-run and --retry: the first runs nothing. Leave one of them out.")
+        raise Refusal(f"{command} got --dry-run and --retry: a dry run retries nothing. Leave one of them out.")
 
 
 def print_cost(

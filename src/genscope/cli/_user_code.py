@@ -41,8 +41,8 @@ def imported(reference: str) -> Callable[..., Any]:
     """What a reference names; for modules the current directory comes first, as in `python -m`."""
     if not is_reference(reference):
         raise Refusal(
-            f"got {reference!r} as the name of your function: write package.module:function or file.py:function, "
-            "with dots for directories in the name of a module. Write for example my_models:target."
+            f"got {reference!r} as the name of your function: it must look like package.module:function or "
+            "file.py:function. Write, for example, my_models:target."
         )
     place, _, path = reference.rpartition(":")
     found: Any = _file(Path(place)) if place.endswith(".py") else _module(place, reference)
@@ -51,14 +51,13 @@ def imported(reference: str) -> Callable[..., Any]:
             named = [name for name in dir(found) if not name.startswith("_")]
             near = difflib.get_close_matches(part, named, n=1)
             raise Refusal(
-                f"got {reference!r}, but {place} has no {part!r}: the text after the colon names a function of "
-                f"the module. {f'Did you mean {near[0]}?' if near else 'Correct the name.'}"
+                f"got {reference!r}, but {place} has no {part!r}: the text after the colon must name something in "
+                f"it. {f'Did you mean {near[0]}?' if near else 'Correct the name.'}"
             )
         found = getattr(found, part)
     if not callable(found):
         raise Refusal(
-            f"got {reference!r}, which is of type {type(found).__name__}: what is named must be callable. Name a "
-            "function."
+            f"got {reference!r}, which is of type {type(found).__name__}: it must be callable. Name a function."
         )
     return found
 
@@ -72,8 +71,9 @@ def _module(name: str, reference: str) -> Any:
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise Refusal(
-            f"got {reference!r}, but there is no module {error.name!r}: modules are looked for in the current "
-            "directory and among the installed packages. Correct the name, or change to the directory that holds it."
+            f"got {reference!r}, but there is no module {error.name!r}: modules are searched for in the current "
+            "directory and among the installed packages. Correct the name, or change to the directory that holds "
+            "the module."
         ) from None
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperGroup
 
 from genscope.cli._errors import guarded
-from genscope.cli._help import flowing
+from genscope.cli._help import Command, Group, flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
 
@@ -45,7 +44,7 @@ _COMMON: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-class _Bounds(TyperGroup):
+class _Bounds(Group):
     """A group that makes its members, and names them to whoever asks for something else."""
 
     def list_commands(self, ctx):
@@ -84,6 +83,7 @@ def _member(name: str) -> Any:
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(
         name,
+        cls=Command,
         help=flowing(function, formulas=False),
         epilog=f"Formula and proof: python -m pydoc genscope.bounds.{function.__name__}",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
@@ -124,7 +124,7 @@ def _option(word: str, parameter: "Parameter") -> Any:
 
     about = parameter.about.meaning + (" (required)" if parameter.required else "")
     if parameter.plain is bool:
-        return Annotated[bool, typer.Option(_flag(word), metavar="", help=escape(about))]
+        return Annotated[bool, typer.Option(_flag(word), help=escape(about))]
     if isinstance(parameter.about, Choice):
         return Annotated[parameter.plain, typer.Option(_flag(word), help=escape(about))]
     return Annotated[float | None, typer.Option(_flag(word), metavar="NUMBER", help=escape(about))]
@@ -137,8 +137,8 @@ def _flag(word: str) -> str:
 def _refuse_unknown(name: str, extra: list[str], known: "Mapping[str, Parameter]") -> None:
     if extra:
         raise Refusal(
-            f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}; --form, --vary, "
-            "--plot, --json. Leave out what it does not have."
+            f"bound {name} got {' '.join(extra)}: its options are {', '.join(map(_flag, known))}, --form, --vary, "
+            "--plot and --json. Remove the others."
         )
 
 
@@ -166,7 +166,9 @@ def _run(
     missing = [word for word, each in known.items() if each.required and word not in {*given, *varied}]
     if missing:
         wanted = ", ".join(f"{_flag(word)} ({known[word].about.meaning})" for word in missing)
-        raise Refusal(f"bound {name} got no value for {wanted}: it needs all of its arguments. Give the missing ones.")
+        raise Refusal(
+            f"bound {name} got no value for {wanted}: every required option must be given. Add the missing ones."
+        )
     if axis is None:
         bound = apply(function, given)
         print_json(bound.facts()) if as_json else _curve.print_bound(bound)

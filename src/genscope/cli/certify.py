@@ -93,8 +93,8 @@ def _single(model: Any) -> Any:
 
     if isinstance(model, TorchModel) and model.program.number is np.float64:
         raise Refusal(
-            f"certify got {model.program.name} in double precision: networks are drawn in single precision. Convert "
-            "the module with module.float()."
+            f"certify got {model.program.name} in double precision: certificates are computed in single precision. "
+            "Convert the module with module.float()."
         )
     return jax.tree.map(
         lambda leaf: jnp.asarray(np.asarray(leaf, np.float32)) if eqx.is_inexact_array(leaf) else leaf, model

@@ -30,7 +30,7 @@ def construct(
     ] = None,
     out: Out = None,
     find_gamma: Annotated[
-        bool, typer.Option("--smallest-gamma", metavar="", help="Also find the smallest sharpness that works.")
+        bool, typer.Option("--smallest-gamma", help="Also find the smallest sharpness that works.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random vectors and random inputs.")] = 0,
     as_json: AsJson = False,

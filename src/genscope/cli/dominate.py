@@ -49,13 +49,13 @@ def dominate(
     if not (0 <= seed < SEEDS and probes >= 2 and 0 < confidence < 1 and 0 <= tolerance < 1):
         raise Refusal(
             f"dominate got --seed {seed}, --probes {probes}, --confidence {confidence:g} and --tolerance "
-            f"{tolerance:g}: a seed lies between 0 and {SEEDS - 1}, a standard error takes at least 2 probes, a "
-            "confidence lies between 0 and 1, and a tolerance from 0 to below 1. Correct the one that does not fit."
+            f"{tolerance:g}: the seed must be between 0 and {SEEDS - 1}, the probes at least 2, the confidence "
+            "between 0 and 1, and the tolerance at least 0 and below 1. Correct the one that is out of range."
         )
     if constant is not None and not 0 < constant < math.inf:
         raise Refusal(
-            f"dominate got --constant {constant:g}: C is a positive number; 0.5 is that of losses clipped at 1. Give "
-            "such a number, or leave it out to have it fitted."
+            f"dominate got --constant {constant:g}: C must be positive; for losses clipped at 1 it is 0.5. Correct "
+            "it, or leave it out to have it fitted."
         )
     from genscope.cli._model_data import as_batch, is_double, load_data, load_model
     from genscope.cli._output import console, print_json
@@ -63,17 +63,20 @@ def dominate(
     arrays = load_data(data)
     if isinstance(arrays.x, dict):
         raise Refusal(
-            f"{data} has the inputs {', '.join(arrays.x)}: dominate is about functions of bits, in one array x. Write "
-            "the bits to x."
+            f"{data} has the inputs {', '.join(arrays.x)}: dominate takes functions of bits, stored in one array x. "
+            "Write the bits to x."
         )
     if arrays.x.shape[1:] != (bits,) or not ((arrays.x == 0) | (arrays.x == 1)).all() or len(arrays.x) < 2:
         raise Refusal(
             f"{data} has {len(arrays.x)} inputs x of shape {arrays.x.shape[1:]} from {arrays.x.min()} to "
-            f"{arrays.x.max()}, with --bits {bits}: an input is a row of T bits, 0 or 1, and there are at least two. "
-            "Write x so, or correct --bits."
+            f"{arrays.x.max()}, with --bits {bits}: x must have at least two rows of T bits, each 0 or 1. Correct x "
+            "or --bits."
         )
     if float(arrays.y.std()) == 0:
-        raise Refusal(f"{data} has the one label {arrays.y.flat[0]}: every constant fits it. Give labels that differ.")
+        raise Refusal(
+            f"every label in {data} is {arrays.y.flat[0]}: a constant fits them. Give data with at least two "
+            "different labels."
+        )
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()

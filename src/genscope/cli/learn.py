@@ -64,7 +64,7 @@ def learn(
         int, typer.Option("--restarts", metavar="K", help="Networks per sample; the one that agrees best counts.")
     ] = 1,
     fixed_support: Annotated[
-        bool, typer.Option("--fixed-support", metavar="", help="Keep the bits where the expression has them.")
+        bool, typer.Option("--fixed-support", help="Keep the bits where the expression has them.")
     ] = False,
     rate: Annotated[float | None, typer.Option("--rate", metavar="X", help="Learning rate of all networks.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", metavar="N", help="Maximum number of training steps.")] = None,
@@ -151,8 +151,8 @@ def _networks(given: list[str], layers: int | None, heads: int | None, dim: int 
     names = list(dict.fromkeys(name.strip() for text in given for name in text.split(",") if name.strip()))
     if (layers, heads, dim) != (None, None, None) and "deep" not in names:
         raise Refusal(
-            f"learn got --layers, --heads or --dim with the networks {', '.join(names)}: they are sizes of the network "
-            "deep. Name it by --network deep, or leave them out."
+            f"learn got --layers, --heads or --dim with the networks {', '.join(names)}: these options set the size "
+            "of the network deep. Add --network deep, or leave them out."
         )
     sized = f"deep-{2 if layers is None else layers}x{4 if heads is None else heads}x{32 if dim is None else dim}"
     return [sized if name == "deep" else name for name in names]
@@ -163,7 +163,8 @@ def _lengths(text: str) -> list[int]:
         return list(dict.fromkeys(int(word) for word in text.split(",") if word.strip()))
     except ValueError:
         raise Refusal(
-            f"learn got --context-length {text}: it takes whole numbers with commas between. Write 64,256, say."
+            f"learn got --context-length {text}: it must be one or more whole numbers, separated by commas. Write, "
+            "for example, 64,256."
         ) from None
 
 
@@ -173,24 +174,32 @@ def _bias(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise Refusal(f"learn got --bias {text}: it is a probability, or balanced. Write 0.5, say.") from None
+        raise Refusal(
+            f"learn got --bias {text}: it must be a probability or the word balanced. Write, for example, 0.5."
+        ) from None
 
 
 def _print_answer(answer: "Answer", store: str) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
     from genscope.questions.answer import interval, kind, size
     from genscope.report import words
 
     function = answer.function
     if answer.placements is not None:
         counted = answer.placements.items()
-        class_ = ", ".join(f"{'unknown' if n is None else f'{n:,}'} at T = {length}" for length, n in counted)
-        typer.echo(
-            f"{answer.question.asked}: {function['support']} bits matter, degree {function['degree']}, "
-            f"{function['sparsity']} Fourier components, total influence {words.number(function['influence'])}; bits "
-            f"are 1 with probability {words.number(answer.question.probability)}"
+        class_ = ", ".join(f"{'an unknown number' if n is None else f'{n:,}'} at T = {length}" for length, n in counted)
+        echo(
+            f"{answer.question.asked}: {_count(function['support'], 'relevant bit')}, degree {function['degree']}, "
+            f"{_count(function['sparsity'], 'Fourier component')}, total influence "
+            f"{words.number(function['influence'])}; bits are 1 with probability "
+            f"{words.number(answer.question.probability)}."
         )
-        typer.echo(f"The class, all placements of its bits: {class_} functions\n")
+        placed = (
+            "The bits stay where the expression has them"
+            if answer.question.fixed_support
+            else ("Each trial places the relevant bits at random")
+        )
+        echo(f"{placed}. Functions in the class: {class_}.\n")
     rows: list[list[Any]] = [
         [
             row["network"],
@@ -205,7 +214,7 @@ def _print_answer(answer: "Answer", store: str) -> None:
     title = f"Samples at which {100 * answer.question.success:g} % of trials succeed"
     print_table(title, ["network", "T", "samples", "95 % interval", "plateau", "trials", "computing"], rows, names=2)
     for name, law in answer.laws.items():
-        typer.echo(f"{name}: {law['verdict']}")
+        echo(f"{name}: {law['verdict']}")
     print_table(
         "What theory says",
         ["statement", "T", "samples", "trust", "says"],
@@ -216,11 +225,15 @@ def _print_answer(answer: "Answer", store: str) -> None:
         names=2,
     )
     for name, recipe in answer.recipes.items():
-        typer.echo(f"{name}: {recipe}")
-    typer.echo(f"\n{answer.sentence}")
+        echo(f"{name}: {recipe}")
+    echo(f"\n{answer.sentence}")
     if answer.next_step:
-        typer.echo(answer.next_step)
-    typer.echo(f"Stored as {answer.study.name}; next: genscope report{store}")
+        echo(answer.next_step)
+    echo(f"Stored as {answer.study.name}; next: genscope report{store}")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _plateau(row: dict[str, Any]) -> str:

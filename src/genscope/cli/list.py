@@ -111,8 +111,11 @@ def _bounds() -> list[dict[str, str]]:
 
 def _about(study: dict[str, Any]) -> str:
     """What a study is, and beneath it how much of each budget is stored: side by side they would need 140 columns."""
-    state = "; ".join(f"{budget} {_state(plan)}" for budget, plan in study["budgets"].items())
     stored = sum(study["stored"].values())
+    if not stored:
+        points = ", ".join(f"{budget} {plan['points']}" for budget, plan in study["budgets"].items())
+        return f"{study['title']} ({study['source']})\nnothing stored yet; points: {points}"
+    state = "; ".join(f"{budget} {_state(plan)}" for budget, plan in study["budgets"].items())
     trials = f"{stored} trial{'' if stored == 1 else 's'}"
     return f"{study['title']} ({study['source']})\n{state}; {trials}"
 

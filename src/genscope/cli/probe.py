@@ -94,21 +94,21 @@ def probe(
     Example: genscope probe my_code:classify --bits 40
     """
     if not 0 <= seed < SEEDS:
-        raise Refusal(f"probe got --seed {seed}: it lies between 0 and {SEEDS - 1}. Choose such a number.")
+        raise Refusal(f"probe got --seed {seed}: it must be between 0 and {SEEDS - 1}. Change it.")
     if published is not None and not 1e-9 <= published < 1:
         raise Refusal(
-            f"probe got --published {published:g}: the proximity parameter is a share from 1e-9 to below 1. Give one "
-            "such as 0.01."
+            f"probe got --published {published:g}: the proximity parameter must be from 1e-9 to below 1. "
+            "Give, for example, 0.01."
         )
     own = is_reference(target)
     if not own and not Path(target).is_file() and (template or answer):
         raise Refusal(
-            f"probe got --template or --answer for {target}: they make prompts for a model or a function of yours, and "
-            "choose among its outputs. Name one as module:name or file.py:name."
+            f"probe got --template or --answer for {target}: these options are for a model or function of your own, "
+            "named module:name or file.py:name. Name one, or leave them out."
         )
     if template and inputs != "integers":
         raise Refusal(
-            f"probe got --inputs {inputs} with --template: a template makes prompts of the integers 0 and 1. "
+            f"probe got --inputs {inputs} with --template: a template turns the integers 0 and 1 into prompts. "
             "Leave --inputs out."
         )
     prompts = _Prompts(template, _pair(answer), bits)
@@ -116,8 +116,8 @@ def probe(
     signed = values == "signs"
     if signed and (own or Path(target).is_file()):
         raise Refusal(
-            f"probe got --values signs for {target}: it changes what an expression is worth. Let a function return "
-            "signs itself."
+            f"probe got --values signs for {target}: the option only applies to expressions. Leave it out, and let "
+            "your function return signs itself."
         )
     from genscope import probe as probes
     from genscope.cli._output import print_json
@@ -176,8 +176,9 @@ class _Prompts:
         sizes = {len(part) for part in (found.values() if isinstance(found, dict) else [found])}
         if sizes != {len(x)}:
             raise Refusal(
-                f"{self.given} returned {', '.join(map(str, sorted(sizes)))} prompts for {len(x)} rows of bits: it "
-                "takes a batch [n, T] and returns n prompts, an array, several by name, or a list of texts. Correct it."
+                f"{self.given} returned {', '.join(map(str, sorted(sizes)))} prompts for {len(x)} rows of bits: for "
+                "a batch [n, T] it must return n prompts, as an array, several named arrays, or a list of texts. "
+                "Correct the function."
             )
         return found
 
@@ -197,8 +198,8 @@ def _pair(text: str | None) -> tuple[int, int] | None:
         first, second = map(int, text.split(","))
     except ValueError:
         raise Refusal(
-            f"probe got --answer {text}: it is two logits by their numbers, the first minus the second. Write for "
-            "example --answer 1,0."
+            f"probe got --answer {text}: it must be the indices of two logits, the first minus the second. Write, "
+            "for example, --answer 1,0."
         ) from None
     return first, second
 
@@ -285,8 +286,8 @@ def _outputs(model: Any, prompts: _Prompts, path: str) -> Callable[..., Any]:
         made = prompts.made(x)
         if isinstance(made, list):
             raise Refusal(
-                f"{prompts.given} makes texts, and {path} is a model: it takes token ids. Give lists of ids, or name a "
-                "function of texts that asks the model."
+                f"{prompts.given} makes texts, but the model in {path} takes token ids. Use lists of ids, or name a "
+                "function that takes texts and queries the model."
             )
         return made
 
@@ -302,15 +303,14 @@ def _outputs(model: Any, prompts: _Prompts, path: str) -> Callable[..., Any]:
             found = eqx.filter_eval_shape(values, model, jax.tree.map(jnp.asarray, first))
         except Exception as error:
             raise Refusal(
-                f"{path} holds a {name}, which does not take {prompts.bits} bits: probe asks models "
-                "whose input is T bits. Correct --bits, or write a function that makes its inputs of bits, or a "
-                "--template."
+                f"{path} holds a {name}, which does not take {prompts.bits} bits: probe queries models whose input "
+                "is T bits. Correct --bits, or name a function or a --template that turns bits into its inputs."
             ) from error
         shape = jax.eval_shape(prompts.answered, found).shape
         if shape != (2,):
             raise Refusal(
-                f"{path} holds a {name} with outputs of shape {shape[1:]}: probe asks for one number. Choose the "
-                "difference of two logits, as in --answer 1,0, or write a function that chooses one of the outputs."
+                f"{path} holds a {name} with outputs of shape {shape[1:]}: probe needs one number. Choose the "
+                "difference of two logits, as in --answer 1,0, or name a function that picks one output."
             )
 
     run = eqx.filter_jit(lambda model, x: prompts.answered(values(model, x)))
@@ -343,8 +343,8 @@ def _at_sample(
     if x is None or x.shape[1:] != (bits,) or len(x) < 2 or not np.isin(x, (0, 1)).all():
         what = "no array x" if x is None else f"x of shape {x.shape}"
         raise Refusal(
-            f"{path} holds {what} for --bits {bits}: a sample is an array x of at least two rows of T bits, 0 or 1. "
-            "Write it by numpy.savez('sample.npz', x=x)."
+            f"{path} holds {what} for --bits {bits}: a sample must be an array x of at least two rows of T bits, 0 "
+            "or 1. Write it with numpy.savez('sample.npz', x=x)."
         )
     rows = np.asarray(x) == 1
     kind = "booleans" if isinstance(function, Expression) else inputs

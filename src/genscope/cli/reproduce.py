@@ -28,7 +28,7 @@ def reproduce(
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="ID", help="Only this claim; may be repeated.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", metavar="", help="End with status 1 if a claim fails.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="End with status 1 if a claim fails.")] = False,
     accept_changes: AcceptChanges = False,
     store: StoreUrl = DEFAULT_STORE,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory of report.html.")] = Path(),
@@ -61,10 +61,13 @@ def reproduce(
     names = [name.strip() for text in only or () for name in text.split(",")]
     claims = chosen(names)
     if workers is not None and workers < 1:
-        raise Refusal(f"reproduce got --workers {workers}: at least one computes. Give 1 or more.")
+        raise Refusal(f"reproduce got --workers {workers}: at least one process is needed. Give 1 or more.")
     if not out.is_dir() or not os.access(out, os.W_OK):  # now, not after the last study
         why = "may not be written by this user" if out.is_dir() else "is not a directory"
-        raise Refusal(f"reproduce got --out {out}, which {why}: report.html goes into it. Make it, or name another.")
+        raise Refusal(
+            f"reproduce got --out {out}, which {why}: it must be a directory for report.html. Create it, or name "
+            "another."
+        )
     many = workers or min(cores(), _MOST_WORKERS)
     table = ClaimsTable(claims, budget, console(stderr=True))
     with Store(store) as opened, resumable(opened), table.live():

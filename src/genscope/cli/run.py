@@ -28,7 +28,7 @@ def run(
     cluster: _options.Cluster = None,
     time_limit: _options.TimeLimit = None,
     traceback: Annotated[
-        bool, typer.Option("--traceback", metavar="", help="Show the whole traceback of each error of a trial.")
+        bool, typer.Option("--traceback", help="Show the whole traceback of each error of a trial.")
     ] = False,
     accept_changes: _options.AcceptChanges = False,
     store: _options.StoreUrl = _options.DEFAULT_STORE,

@@ -15,9 +15,7 @@ from genscope.refusal import Refusal
 def serve(
     store: StoreUrl = DEFAULT_STORE,
     port: Annotated[int, typer.Option("--port", metavar="N", help="Port to listen on. Default: a free one.")] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", metavar="", help="Print the address and open no browser.")
-    ] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address and open no browser.")] = False,
 ) -> None:
     """Open the explorer in a browser: functions, constructions, bounds, training and studies.
 

@@ -77,8 +77,8 @@ def _measured(
     mean_loss = measure.mean_loss(model, batch, function)
     if not math.isfinite(mean_loss):
         raise Refusal(
-            f"the mean {function.name} loss of the model is {mean_loss}: curvature is measured where the loss is "
-            "finite. Look for weights that are not finite, or for inputs that the model is not made for."
+            f"the mean {function.name} loss of the model is {mean_loss}: curvature is only defined where the loss "
+            "is finite. Check for weights that are not finite, and for inputs the model was not made for."
         )
     sizes = measure.group_sizes(model)
     key = jr.key(seed)

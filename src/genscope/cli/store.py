@@ -30,7 +30,10 @@ def copy(
     from genscope.lab.storage.failures import Damaged
 
     if database.parse(source) == database.parse(target):
-        raise Refusal("store copy got the same store twice: results go from one store to another. Name two.")
+        raise Refusal(
+            "store copy got the same store twice: results are copied from one store to another. Name two different "
+            "stores."
+        )
     try:
         with Store(source, read_only=True) as old, Store(target) as new:
             before = _trials(new)

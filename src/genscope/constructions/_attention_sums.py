@@ -1,7 +1,7 @@
 r"""What a head sees of bits: sums over tokens, and the bits that make such sums extreme.
 
 Guarantee: exact up to rounding, in NumPy and float64: a second route to what the model computes. `extremes` solves
-$\max u^\top N/D$ over all choices of bits (Dinkelbach 1967): at the optimum $\theta$ every bit maximises
+$\max u^\top N/D$ over all choices of bits (Dinkelbach 1967): at the optimum $\theta$ every bit maximizes
 $u^\top N-\theta D$ by itself, and $\theta\leftarrow u^\top N/D$ increases to it.
 
 Shapes: T bits, v values, sums have v + 1 columns, the last being D.

@@ -129,7 +129,7 @@ class FourierConstruction(Displayed):
 
     @property
     def _factors(self) -> Float[np.ndarray, " parts"]:
-        """What each part of the gradient counts with these scales and this parameterisation."""
+        """What each part of the gradient counts with these scales and this parameterization."""
         return np.array(
             [
                 0.0 if block == "F_pos" and self.parameterisation == "minimal" else self.scales.factor(powers)

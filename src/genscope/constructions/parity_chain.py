@@ -74,8 +74,9 @@ def parity_chain(
     """
     if not 2 <= context_length <= LARGEST // 2 or not 0 < leakage < 1:
         raise Refusal(
-            f"parity_chain got {context_length=} and {leakage=}: a chain has 2 to {LARGEST // 2} steps, and leakage "
-            "uses a fraction between 0 and 1 of a plateau. Correct the one that is outside."
+            f"parity_chain got context_length={context_length!r} and leakage={leakage!r}: a chain must have 2 to "
+            f"{LARGEST // 2} steps, and leakage must be a fraction between 0 and 1. Correct the one that is out of "
+            "range."
         )
     scale = readout if readout is not None else 2.0 if causal else 1.0
     code = None if dim is None else cyclic_code(context_length, dim)

@@ -69,8 +69,8 @@ def perceptron_encode(
     longest = ratio * (weight_norm * input_norm / epsilon) ** 2
     if longest > LONGEST:
         raise Refusal(
-            f"perceptron_encode got {epsilon=} for norms {weight_norm} and {input_norm}: a codeword may take "
-            f"{longest:.3g} symbols, and {LONGEST} are the most. Raise epsilon."
+            f"perceptron_encode got epsilon={epsilon!r} for norms {weight_norm} and {input_norm}: a codeword might "
+            f"take {longest:.3g} symbols, and at most {LONGEST} are allowed. Increase epsilon."
         )
     codeword: list[Symbol] = []
     for row in np.flatnonzero(sizes * input_norm) if longest > ratio else ():  # κ ≤ 1: zero is near enough
@@ -115,8 +115,8 @@ def _bound(name: str, given: float | None, actual: float) -> float:
         return actual
     if not actual <= given * (1 + 1e-12) < math.inf:
         raise Refusal(
-            f"perceptron_encode got {name}={given} where the norm is {actual}: it bounds the norm. Raise it, or "
-            "leave it out."
+            f"perceptron_encode got {name}={given} but the norm is {actual}: the bound must not be smaller. "
+            "Increase it, or leave it out."
         )
     return given
 
@@ -125,12 +125,12 @@ def _check(weights: np.ndarray, points: np.ndarray, epsilon: float, ratio: float
     shaped = weights.ndim == points.ndim == 2 and weights.shape[1] == points.shape[1] and weights.size and points.size
     if not shaped or not (np.isfinite(weights).all() and np.isfinite(points).all()):
         raise Refusal(
-            f"perceptron_encode got weights {weights.shape} and points {points.shape}: weights are [d1, d2], points "
-            "are [N, d2], finite and not empty. Make the second dimensions equal."
+            f"perceptron_encode got weights {weights.shape} and points {points.shape}: weights must be [d1, d2] and "
+            "points [N, d2], finite and not empty. Make the second dimensions equal."
         )
     least = "at least 1" if len(weights) == 1 else "above 1"
     if not (0 < epsilon < math.inf and 1 <= ratio < math.inf) or (ratio == 1 and len(weights) > 1):
         raise Refusal(
-            f"perceptron_encode got {epsilon=}, {ratio=} for {len(weights)} rows: the accuracy is above 0 and the "
-            f"ratio of scales {least}. Give such numbers."
+            f"perceptron_encode got epsilon={epsilon!r}, ratio={ratio!r} for {len(weights)} rows: epsilon must be "
+            f"above 0 and the ratio of scales {least}. Correct them."
         )

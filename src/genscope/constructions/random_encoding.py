@@ -50,7 +50,7 @@ def random_any_function(
     $\lambda(\rho+\frac{q+1}{2s}(1+2\rho))$: the bit is right if
     $\lambda\le\frac{\mu_0/2}{\mu_0+\rho+(q+1)(1+2\rho)/(2s)}$, which
     $e^{(1-\beta)\gamma}\ge(\frac1\lambda-1)\frac{(T-s)q^{1+\rho}+c}s$ ensures. Where the ReLU of the head clips a
-    negative read-out, it only moves it towards its leak-free value. The halves and 1 - |p| are biases.
+    negative read-out, it only moves it toward its leak-free value. The halves and 1 - |p| are biases.
     """
     check_base(function, base)
     size, length = function.support_size, function.context_length

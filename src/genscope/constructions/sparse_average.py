@@ -50,8 +50,8 @@ def average_query(encoding: Float[np.ndarray, "N coded"], chosen: Sequence[int])
     codes = encoding[list(chosen)]
     if len(set(chosen)) < len(codes) or np.linalg.matrix_rank(codes) < len(codes):
         raise Refusal(
-            f"average_query got the tokens {list(chosen)}: they differ, and their codes are linearly independent. "
-            "Name each token once, and take codes of a dimension far above their number."
+            f"average_query got the tokens {list(chosen)}: they must be distinct, with linearly independent codes. "
+            "Name each token once, and use codes whose dimension is far above their number."
         )
     return np.linalg.pinv(codes) @ np.ones(len(codes))
 
@@ -79,13 +79,13 @@ def sparse_average(
     sizes = {len(chosen) for chosen in sets}
     if len(sizes) != 1 or not (token_norm > 0 and error > 0):
         raise Refusal(
-            f"sparse_average got sets of {sorted(sizes)} tokens, token_norm={token_norm:g}, error={error:g}: sets are "
-            "of one size, the others positive. Give such."
+            f"sparse_average got sets of {sorted(sizes)} tokens, token_norm={token_norm:g}, error={error:g}: all "
+            "sets must have one size, and the numbers must be positive. Correct them."
         )
     gap = query_gap(encoding, sets)
     if gap < 1e-9:
         raise Refusal(
-            f"sparse_average got codes of gap {gap:.3g}: a token outside a set is asked for as much as those in it. "
+            f"sparse_average got codes of gap {gap:.3g}: some token outside a set scores as high as those in it. "
             "Draw codes of a larger dimension."
         )
     tokens, coded, d, q = *encoding.shape, len(direction), sizes.pop()

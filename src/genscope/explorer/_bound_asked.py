@@ -131,11 +131,11 @@ def _value(name: str, word: str, parameter: Parameter, text: str) -> Any:
         try:
             number = float(text)
         except ValueError:
-            raise Refusal(f"{name} got {word}={text!r}: {_range(parameter)}. Write it in digits.") from None
+            raise Refusal(f"{name} got {word}={text!r}: {_range(parameter)}. Write a number.") from None
         if word == "layers" and number > LAYERS:
             raise Refusal(
-                f"the explorer got layers={text}: it computes at most {LAYERS} layers, to answer at once. "
-                "Choose fewer, or use the command line."
+                f"the explorer got layers={text}: it computes at most {LAYERS} layers, so that it can answer at "
+                "once. Choose fewer, or use the command line."
             )
         return parameter.accept(name, word, number)
     return parameter.accept(name, word, text)

@@ -1,7 +1,7 @@
 """A bound along one of its arguments: its terms, and where it stops being vacuous.
 
 Guarantee: exact up to rounding at the values that the command line also takes; the place where a bound stops being
-vacuous is exact for whole numbers and to six digits for others, if it changes once between two neighbouring values.
+vacuous is exact for whole numbers and to six digits for others, if it changes once between two neighboring values.
 """
 
 import itertools
@@ -44,7 +44,7 @@ def read_span(text: str) -> tuple[float, float]:
     except ValueError:
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
-        raise Refusal(f"got the axis {text!r}: it goes from a number to a larger one. Write it as 100:1000000.")
+        raise Refusal(f"got the axis {text!r}: it must go from a number to a larger one. Write it like 100:1000000.")
     return low, high
 
 
@@ -120,7 +120,7 @@ def _bisect(at: Callable[[float], Bound], about: Number, left: float, right: flo
         middle = math.sqrt(left * right) if left > 0 else (left + right) / 2
         if about.whole:
             middle = min(max(float(round(middle)), left + 1), right - 1)
-            if middle in (left, right):  # beyond 2^53 neighbours are further apart than 1
+            if middle in (left, right):  # beyond 2^53 neighbors are further apart than 1
                 break
         left, right = (middle, right) if at(middle).vacuous == begins else (left, middle)
     return right
@@ -135,7 +135,7 @@ def _said(axis: str, found: list[tuple[float, Bound]], crossings: list[float]) -
     if not crossings:
         where = "Vacuous" if start.vacuous else "Nowhere vacuous"
         return f"{where} on this range: {known}."
-    place = f"{crossings[0]:,.7g}".replace(",", "\u202f")
+    place = f"{crossings[0]:,.7g}"
     more = f" It changes {len(crossings)} times." if len(crossings) > 1 else ""
     how = f"stops being vacuous at {word} {place}" if start.vacuous else f"becomes vacuous at {word} {place}"
     return f"It {how}: {known}.{more}"

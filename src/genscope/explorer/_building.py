@@ -92,8 +92,8 @@ def file(wanted: Wanted) -> bytes:
     built = build(wanted)
     if not built.facts["verified"]:
         raise Refusal(
-            f"the weights for {wanted.expression} do not compute it: a model that does not verify is not written. "
-            "Choose another network."
+            f"the weights for {wanted.expression} do not compute it, and a model that fails verification is not "
+            "saved. Choose another network."
         )
     return encode(built.model)
 
@@ -195,7 +195,7 @@ def _map(title: str, rows: list[str], columns: list[str], values: Float[np.ndarr
 
 
 def _weight(name: str, weight: Any, rows: list[str] | None = None) -> dict[str, Any]:
-    """A matrix for a heat map, its rows labelled where they have names; a tall one lies down."""
+    """A matrix for a heat map, its rows labeled where they have names; a tall one lies down."""
     matrix = np.atleast_2d(np.asarray(weight, float))
     shape = list(np.shape(weight))
     lying = matrix.shape[0] > 2 * matrix.shape[1]

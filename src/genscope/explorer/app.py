@@ -113,7 +113,7 @@ async def _answered(
     try:
         ask = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        return _refused(400, f"got a question that is no JSON ({error}): it is an object such as {{}}. Correct it.")
+        return _refused(400, f"the request is not JSON ({error}): it must be an object such as {{}}. Correct it.")
     if not isinstance(ask, dict):
         return _refused(400, f"got JSON of type {type(ask).__name__}: a question is an object. Send an object.")
     try:
@@ -128,7 +128,7 @@ async def _answered(
         return _refused(422, str(error))
     except Exception as error:
         traceback.print_exception(error)
-        return _refused(500, "the explorer made a mistake, which is told where genscope serve runs. Please report it.")
+        return _refused(500, "the explorer made a mistake; see the terminal of genscope serve. Please report it.")
 
 
 def _refused(status: int, message: str, **place: int) -> Response:

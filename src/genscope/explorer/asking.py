@@ -15,8 +15,7 @@ def text(ask: Ask, name: str, *, longest: int, default: str | None = None) -> st
     given = ask.get(name, default)
     if not isinstance(given, str) or len(given) > longest:
         raise Refusal(
-            f"{_capital(name)} is {_shown(given)}, but must be a text of at most {longest:,} characters. Shorten it, "
-            "or send one."
+            f"{_capital(name)} is {_shown(given)}, but must be a text of at most {longest:,} characters. Shorten it."
         )
     return given
 

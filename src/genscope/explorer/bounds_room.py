@@ -76,7 +76,7 @@ def curve(ask: Ask) -> dict[str, Any]:
 def _listed(ask: Ask) -> list[AskedBound]:
     given = ask.get("bounds")
     if not isinstance(given, list) or not 1 <= len(given) <= MOST:
-        raise Refusal(f"the question got no list of 1 to {MOST} bounds. Choose at least one and at most {MOST}.")
+        raise Refusal(f"the request names no list of 1 to {MOST} bounds. Choose at least one and at most {MOST}.")
     texts = (asking.text({"bound": each}, "bound", longest=_LONGEST) for each in given)
     return [_bound_asked.read(text) for text in texts]
 

@@ -18,8 +18,8 @@ NETWORKS = {
     "positional": "One head, positional embeddings (Edelman et al., 2022)",
     "bag": "One head, bag of vectors (Edelman et al., 2022)",
     "random": "One head, random vectors of low dimension (Edelman et al., 2022)",
-    "full": "Fourier components, all parameters (Lintilhac et al., 2026)",
-    "minimal": "Fourier components, few parameters (Lintilhac et al., 2026)",
+    "full": "Fourier components, all parameters (Lintilhac and Shaikh, 2026)",
+    "minimal": "Fourier components, few parameters (Lintilhac and Shaikh, 2026)",
     "tuned": "Fourier components, rescaled (ours)",
 }
 FOURIER = ("full", "minimal", "tuned")
@@ -63,8 +63,8 @@ def attend(ask: Ask) -> dict[str, Any]:
     bits = asking.text(ask, "bits", longest=MOST_BITS)
     if not re.fullmatch("[01]*", bits) or len(bits) != wanted.context_length:
         raise Refusal(
-            f"got the input {bits[:40]!r}: it is a text of {wanted.context_length} characters 0 and 1, one for each "
-            "bit. Write it so."
+            f"got the input {bits[:40]!r}: it must be {wanted.context_length} characters, each 0 or 1, one for each "
+            "bit. Correct it."
         )
     from genscope.explorer import _building
 
@@ -89,14 +89,14 @@ def _wanted(ask: Ask) -> Wanted:
     expression = parse(text, length)
     if len(expression.variables) > 16:
         raise Refusal(
-            f"the expression mentions {len(expression.variables)} variables: this page takes at most 16. Use fewer, or "
-            "genscope construct for larger ones."
+            f"the expression mentions {len(expression.variables)} variables: this page takes at most 16. Use fewer, "
+            "or run genscope construct."
         )
     relevant = len(expression.support)
     allowed = MOST_RELEVANT_RANDOM if network == "random" else MOST_RELEVANT
     if relevant > allowed:
         raise Refusal(
-            f"the expression depends on {relevant} variables: this page builds such a network for at most {allowed}. "
-            "Use fewer, or genscope construct for larger ones."
+            f"the expression depends on {relevant} variables: this page builds such a network for at most "
+            f"{allowed}. Use fewer, or run genscope construct."
         )
     return Wanted(text, length, network)

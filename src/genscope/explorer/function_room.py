@@ -81,14 +81,15 @@ def _few(expression: Expression) -> tuple[int, ...]:
     variables = expression.variables
     if len(variables) > LARGEST:
         raise Refusal(
-            f"the expression mentions {len(variables)} variables: this page lists all inputs, of at most {LARGEST} "
-            f"variables. Use fewer here; genscope probe EXPR --bits {max(variables) + 1} finds the spectrum of a large "
-            "one by queries."
+            f"the expression mentions {len(variables)} variables: this page lists all inputs, so it takes at most "
+            f"{LARGEST} variables. Use fewer here; genscope probe EXPR --bits {max(variables) + 1} finds the "
+            "spectrum of a larger one by queries."
         )
     if len(expression.text) * 2 ** len(variables) > LARGEST_WORK:  # no step without a character
         raise Refusal(
-            f"the expression has {len(expression.text):,} characters, read for each of 2^{len(variables)} inputs: this "
-            f"page reads at most {LARGEST_WORK >> len(variables):,} for so many. Shorten it, or use fewer variables."
+            f"the expression has {len(expression.text):,} characters, evaluated at 2^{len(variables)} inputs: for "
+            f"that many inputs this page takes at most {LARGEST_WORK >> len(variables):,} characters. Shorten it, "
+            "or use fewer variables."
         )
     return variables
 

@@ -25,7 +25,7 @@ GLOSSARY: dict[str, Term] = {
     ),
     "support": Term(
         "Relevant variables",
-        "The variables that the function really depends on: flipping one of them changes the value at some input. A "
+        "The variables that the function actually depends on: flipping one of them changes the value at some input. A "
         "function with few of them is called sparse, and its number of variables s drives the sample complexity.",
         "edelman2022, Section 5",
     ),
@@ -44,7 +44,7 @@ GLOSSARY: dict[str, Term] = {
     "sparsity": Term(
         "Sparsity",
         "The number of non-zero Fourier coefficients, not counting the constant. The construction of Fourier "
-        "components spends one row of attention on each.",
+        "components uses one row of attention for each.",
         "lintilhac2026, Equation (1)",
     ),
     "level weight": Term(
@@ -67,8 +67,8 @@ GLOSSARY: dict[str, Term] = {
     ),
     "component": Term(
         "Fourier component",
-        "A parity of some of the variables, with the coefficient that it has in the function. Every function of bits "
-        "is a sum of such components in one way only.",
+        "A parity of some of the variables, with its coefficient in the function. Every function of bits is a sum of "
+        "such components, in exactly one way.",
         "lintilhac2026, Equation (1)",
     ),
     "basis": Term(
@@ -98,8 +98,8 @@ GLOSSARY: dict[str, Term] = {
     ),
     "context length": Term(
         "Context length",
-        "The number T of bits that the Transformer reads, most of which may not matter. The norms of the construction "
-        "grow with its logarithm only.",
+        "The number T of bits that the Transformer reads, most of which may be irrelevant. The norms of the "
+        "construction grow only with its logarithm.",
         "edelman2022, Section 5",
     ),
     "attention": Term(
@@ -116,27 +116,27 @@ GLOSSARY: dict[str, Term] = {
     ),
     "gamma": Term(
         "Sharpness γ",
-        "The factor on the attention scores: the larger, the more of the mass goes to the relevant positions. The "
+        "The factor on the attention scores: the larger it is, the more mass goes to the relevant positions. The "
         "proof needs a γ that grows like log(T s).",
         "edelman2022, Section 5",
     ),
     "exactness": Term(
         "Exactness",
-        "The model is compared with the expression on every input where these can be listed, otherwise on hard and "
+        "The model is compared with the expression on every input if they can be listed, and otherwise on hard and "
         "random ones. The largest error is compared with rounding and with the promise.",
         "docs/claims.md, A3 and C1",
     ),
     "trace": Term(
         "Trace of the Hessian",
-        "The sum of the second derivatives of the mean squared loss in all parameters: how sharp the minimum is. It "
-        "enters the PAC-Bayes bound together with the norm.",
+        "The sum of the second derivatives of the mean squared loss with respect to all parameters: how sharp the "
+        "minimum is. It enters the PAC-Bayes bound together with the norm.",
         "lintilhac2026, Theorems 13 and 14",
     ),
     # Room Bounds
     "bound": Term(
         "Bound",
-        "What a theorem promises for given norms, accuracies and sample sizes, as a sum of named terms. Covering "
-        "numbers count functions up to an accuracy, in nats; the bounds on risk are made from them or from flatness.",
+        "What a theorem promises for given norms, accuracies and sample sizes, as a sum of named terms. Log covering "
+        "numbers, in nats, count functions up to an accuracy; bounds on the risk follow from them, or from flatness.",
         "edelman2022, Section 4; mousavi2025, Theorem 5; lintilhac2026, Theorem 2",
     ),
     "vacuous": Term(
@@ -160,27 +160,27 @@ GLOSSARY: dict[str, Term] = {
     # Room Learn
     "network": Term(
         "Networks",
-        "What learns: each has a fixed size and a recipe of training that was chosen on exploratory seeds. A "
-        "Transformer attends to bits from one place, an MLP sees all of them at once, recurrent networks read them one "
-        "by one.",
+        "What learns: each has a fixed size and a training recipe that was chosen on exploratory seeds. A "
+        "Transformer attends to the bits from one position, an MLP sees all of them at once, recurrent networks read "
+        "them one by one.",
         "docs/learning.md",
     ),
     "sample size": Term(
         "Samples",
-        "The number of labelled examples that a run trains on; all of them are drawn before training begins. With too "
+        "The number of labeled examples that a run trains on; all of them are drawn before training begins. With too "
         "few, several functions fit, and no learner can tell which one it was.",
         "edelman2022, Section 6",
     ),
     "training loss": Term(
-        "Loss on the sample",
-        "The mean logistic loss, in nats, of the examples that the network trains on. It falls to 0 in runs that learn "
-        "the function and in runs that learn the sample by heart.",
+        "Training loss",
+        "The mean logistic loss, in nats, of the examples that the network trains on. It falls to 0 both in runs that "
+        "learn the function and in runs that memorize the sample.",
         "edelman2022, Section 6",
     ),
     "held-out accuracy": Term(
         "Held-out accuracy",
-        "The share of 500 examples right that the network never saw, at each look during training. A run succeeds when "
-        "all of 10,000 are right.",
+        "The share of 500 held-out examples that the network gets right, at each check during training. A run succeeds "
+        "if it gets all of 10,000 right.",
         "edelman2022, Section 6",
     ),
     "success curve": Term(
@@ -198,8 +198,8 @@ GLOSSARY: dict[str, Term] = {
     ),
     "threshold": Term(
         "Threshold",
-        "The sample size at which a share of the trials, mostly 80 %, succeeds. It is the median of its posterior with "
-        "a 95 % interval; an arrow marks one that is known from one side only.",
+        "The sample size at which a share of the trials, usually 80 %, succeeds. It is the median of its posterior "
+        "with a 95 % interval; an arrow marks a threshold that is bounded on one side only.",
         "edelman2022, Figure 2, measured as in genscope.lab.statistics.threshold",
     ),
     "scaling law": Term(
@@ -216,8 +216,8 @@ GLOSSARY: dict[str, Term] = {
     ),
     "progress": Term(
         "Live progress",
-        "Trials that have arrived in the store, their rate over the last minute, and the batches that processes hold "
-        "now. The page only reads, so it never blocks a writer.",
+        "Trials that have arrived in the store, their rate over the last minute, and the batches that processes are "
+        "working on. The page only reads, so it never blocks a writer.",
         "docs/architecture.md",
     ),
 }

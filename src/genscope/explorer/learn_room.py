@@ -64,12 +64,12 @@ def request(ask: Ask) -> dict[str, Any]:
     expression = parse(asking.text(ask, "expression", longest=LONGEST))
     if len(expression.variables) > MOST_VARIABLES:
         raise Refusal(
-            f"the expression mentions {len(expression.variables)} variables: this page trains on functions of at most "
-            f"{MOST_VARIABLES}. Use fewer here; a task of your own file has no limit in genscope learn."
+            f"the expression mentions {len(expression.variables)} variables: this page trains on functions of at "
+            f"most {MOST_VARIABLES}. Use fewer here; genscope learn with a task from your own file has no limit."
         )
     networks = ask.get("networks")
     if not isinstance(networks, list) or not networks or any(each not in [*NETWORKS] for each in networks):
-        raise Refusal(f"the question got no known networks: they are {', '.join(NETWORKS)}. Choose one or more.")
+        raise Refusal(f"the request names no known network: networks are {', '.join(NETWORKS)}. Choose one or more.")
     return {
         "kind": asking.choice(ask, "kind", ("run", "threshold")),
         "expression": expression.text,

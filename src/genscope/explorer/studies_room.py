@@ -5,6 +5,7 @@ Guarantee: exact; everything is read from the store as it is at that moment, thr
 
 import dataclasses
 import functools
+import hashlib
 import io
 import shlex
 import threading
@@ -130,8 +131,8 @@ def figures(url: str, ask: Ask) -> dict[str, Any]:
     total = sum(counts.values())
     if total > DRAWN:
         raise Refusal(
-            f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. "
-            "Let genscope report draw it."
+            f"{manifest['name']} has {total:,} trials: the explorer draws studies of up to {DRAWN:,}. Use genscope "
+            "report for this one."
         )
     question_queue.check()
     known = tuple(each.id for each in selections)
@@ -149,9 +150,11 @@ def _shown(url: str, name: str, chosen: str, known: tuple[str, ...], ok: int, fa
         selections = store.selections(name)
         manifest = store.manifests()[name]
         selection, reading = largest(store, [each for each in selections if each.id == chosen] or selections)
+    # A page holds the figures of several studies and states: marks with the same id would be taken for each other.
+    state = hashlib.sha256(repr((name, selection.id, ok, failed)).encode()).hexdigest()[:8]
     with _drawing:
         question_queue.check()
-        made = show(manifest, selection, reading, others=(), anchor="study")
+        made = show(manifest, selection, reading, others=(), anchor=f"s{state}")
     return dataclasses.asdict(made) | {"trials": ok + failed, "shown": reading.frame.height, "selected": selection.id}
 
 
@@ -193,7 +196,7 @@ def trial(url: str, ask: Ask) -> dict[str, Any]:
     with _reading(url) as store:
         row = browsing.trial(store, identity)
         if row is None:
-            raise Refusal(f"the store has no trial {identity[:40]!r}. Choose one of the table.")
+            raise Refusal(f"the store has no trial {identity[:40]!r}. Choose one from the table.")
         manifest, selections = store.manifests()[row["study"]], store.selections(row["study"])
     return _trial_view.facts(row, manifest, selections[-1])
 
@@ -259,8 +262,8 @@ def download(url: str, ask: Ask) -> Download:
         total = chosen.count(store)
         if total > OFFERED:
             raise Refusal(
-                f"these are {total:,} trials: a browser is offered up to {OFFERED:,}. "
-                f"Filter them, or use genscope export {chosen.study}."
+                f"there are {total:,} trials here, and the explorer offers up to {OFFERED:,} for download. Filter "
+                f"them, or use genscope export {chosen.study}."
             )
         question_queue.check()
         frame = chosen.frame(store)

@@ -47,8 +47,8 @@ class Training:
         with self._lock:
             if self._process is not None:
                 raise Refusal(
-                    "the explorer got a question while another one trains: it trains one thing at a time. Stop that "
-                    "one, or wait for its end."
+                    "the explorer is already training something, and it trains one thing at a time. Stop that run, "
+                    "or wait until it ends."
                 )
             process = subprocess.Popen(
                 self._command,

@@ -50,8 +50,8 @@ def from_expression(expression: Expression | str, dim: int | None = None) -> Wal
     least = support[-1] + 1 if support else 0
     if dim is not None and dim < least:
         raise Refusal(
-            f"from_expression got {dim=} for an expression that depends on x{least - 1}: dim counts the bits from x0 "
-            f"on. Give at least {least}, or leave it out."
+            f"from_expression got dim={dim!r} for an expression that depends on x{least - 1}: dim is the number of "
+            f"bits, counting from x0. Give at least {least}, or leave it out."
         )
     short = from_table(table)
     supports = tuple(tuple(support[i] for i in each) for each in short.supports)
@@ -101,8 +101,8 @@ def noise_stability(function: Function, correlation: float) -> float:
     r"""$\mathbb E[f(x)f(y)]=\sum_k\rho^kW^{=k}$, where each bit of y equals that of x with probability $(1+\rho)/2$."""
     if not -1 <= correlation <= 1:
         raise Refusal(
-            f"noise_stability got {correlation=}: the correlation of two bits lies between -1 and 1. Give 1 - 2 p "
-            "for bits that are flipped with probability p."
+            f"noise_stability got correlation={correlation!r}: a correlation must lie between -1 and 1. For bits "
+            "that are flipped with probability p, give 1 - 2 p."
         )
     weights = level_weights(function)
     return math.fsum(correlation ** np.arange(len(weights)) * weights)
@@ -111,7 +111,9 @@ def noise_stability(function: Function, correlation: float) -> float:
 def noise_sensitivity(function: Function, flip: float) -> float:
     r"""$\frac14\mathbb E[(f(x)-f(y))^2]=\frac12\sum_k(1-(1-2p)^k)W^{=k}$: each bit flips with probability p."""
     if not 0 <= flip <= 1:
-        raise Refusal(f"noise_sensitivity got {flip=}: a bit is flipped with a probability. Give 0 to 1.")
+        raise Refusal(
+            f"noise_sensitivity got flip={flip!r}: it is the probability of flipping a bit. Give a number from 0 to 1."
+        )
     weights = level_weights(function)
     return math.fsum((1 - (1 - 2 * flip) ** np.arange(len(weights))) * weights) / 2
 
@@ -119,8 +121,8 @@ def noise_sensitivity(function: Function, flip: float) -> float:
 def _values(table: Table) -> Float[np.ndarray, " points"]:
     if table.ndim != 1 or table.size & (table.size - 1) or not table.size:
         raise Refusal(
-            f"got a table of shape {table.shape}: a truth table lists the values at all 2^n points, in one dimension. "
-            "Give a value for each point, and tables one by one."
+            f"got a table of shape {table.shape}: a truth table must list the values at all 2^n points, in one "
+            "dimension. Give a value for each point, and one table at a time."
         )
     values = table.astype(np.float64)
     if not np.isfinite(values).all():
@@ -135,8 +137,8 @@ def _spectrum(table: Table) -> Float[np.ndarray, " points"]:
 def _present(spectrum: Float[np.ndarray, " points"], tolerance: float) -> Bool[np.ndarray, " points"]:
     if not 0 <= tolerance < 1:
         raise Refusal(
-            f"got {tolerance=}: coefficients of at most this share of the root mean square count as zero. Give a "
-            "number from 0 up to, but not including, 1."
+            f"got tolerance={tolerance!r}: it is the share of the root mean square up to which a coefficient counts "
+            "as zero. Give a number that is at least 0 and below 1."
         )
     return np.abs(spectrum) > tolerance * math.sqrt(float(spectrum @ spectrum))
 

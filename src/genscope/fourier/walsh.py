@@ -3,7 +3,7 @@ r"""Sparse Fourier-Walsh expansions as functions of bits, in the basis of charac
 Source: lintilhac2026, Equation (1) (the basis $\varphi_S$), Section 2.1 (random functions of a degree and sparsity),
 Appendix E.3 (tilings) and Section 3 (parity).
 Departures: coefficients of random functions are scaled to length 1 and the function, not its coefficients, is
-centred: the paper's "centred with variance 1" would make coefficients negative, which its construction forbids.
+centered: the paper's "centered with variance 1" would make coefficients negative, which its construction forbids.
 Guarantee: exact up to the rounding of one sum of `sparsity + 1` terms, in float64 for NumPy arrays. Truth tables serve
 up to 24 bits; values at given inputs have no such limit.
 

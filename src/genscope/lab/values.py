@@ -27,7 +27,9 @@ def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) ->
     """Refuse names that cannot be columns of a study's data frame."""
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
-            raise Refusal(f"got the name {name!r}: axes and values are named like Python variables. Rename it.")
+            raise Refusal(
+                f"got the name {name!r}: names of axes and values must be valid Python identifiers. Rename it."
+            )
         if name in RESERVED:
             raise Refusal(
                 f"got the name {name!r}: {', '.join(sorted(RESERVED))} are columns of every study's data frame. "
@@ -35,8 +37,8 @@ def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) ->
             )
         if name in taken:
             raise Refusal(
-                f"got the name {name!r} for a value of the trial, but it is an axis of the study: a data frame has "
-                "one column of a name. Rename the value."
+                f"got the name {name!r} for a value of the trial, but an axis of the study has that name: column "
+                "names must be unique. Rename the value."
             )
 
 
@@ -48,7 +50,7 @@ def plain(values: Any) -> dict[str, Any]:
     """
     if not isinstance(values, Mapping):
         raise Refusal(
-            f"a trial returned {type(values).__name__}: it returns a dictionary of named scalars and arrays. "
+            f"a trial returned {type(values).__name__}: it must return a dictionary of named scalars and arrays. "
             'Return one, such as {"accuracy": accuracy}.'
         )
     return {name: _plain(name, value) for name, value in values.items()}
@@ -63,11 +65,13 @@ def _plain(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise Refusal(
-            f"a trial returned {name} of type {type(value).__name__} ({array.dtype}): values are Booleans, integers "
-            "and floats of at most 64 bits, arrays of these, strings, and None. Convert it, or leave it out."
+            f"a trial returned {name} of type {type(value).__name__} ({array.dtype}): values must be Booleans, "
+            "integers or floats of at most 64 bits, arrays of these, strings, or None. Convert it, or leave it out."
         )
     if array.dtype.kind == "u" and array.size and int(array.max()) >= 2**63:
-        raise Refusal(f"a trial returned {name} with the integer {array.max()}: integers stay below 2^63. Scale it.")
+        raise Refusal(
+            f"a trial returned {name} with the integer {array.max()}: integers must be below 2^63. Rescale it."
+        )
     return array.tolist()
 
 

@@ -29,7 +29,7 @@ def cls_attention(model: BitClassifier, x: Bool[Array, "m T"]) -> Float[Array, "
 
 
 def support_mass(attention: Float[Array, "m heads T"], support: Int[Array, " s"]) -> SupportMass:
-    """Mean mass of each head on the support, the best head, and its favourite positions."""
+    """Mean mass of each head on the support, the best head, and its favorite positions."""
     mean = jnp.mean(attention, axis=0)
     by_head = jnp.sum(mean[:, support], axis=1)
     best = jnp.argmax(by_head)

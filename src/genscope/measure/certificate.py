@@ -39,7 +39,7 @@ _COMMON = 8  # classes, the most frequent ones, that a constant prediction may b
 
 @dataclass(frozen=True)
 class Certificate(Displayed):
-    """A bound on the clipped risk of the randomised predictor, and what it rests on."""
+    """A bound on the clipped risk of the randomized predictor, and what it rests on."""
 
     certificate: float
     empirical_risk: float

@@ -1,6 +1,6 @@
 """Which of several runs on one sample to trust, by what they answer where nobody gave labels.
 
-Runs that learned the function agree on fresh inputs; runs that memorised their sample disagree.
+Runs that learned the function agree on fresh inputs; runs that memorized their sample disagree.
 
 Source: house design.
 Guarantee: exact; no label is looked at.

@@ -70,7 +70,7 @@ def largest_packing(distances: Float[np.ndarray, "n n"], epsilon: float) -> tupl
     def largest(allowed: int) -> tuple[int, ...]:
         if not allowed:
             return ()
-        # The point with fewest neighbours, or one of these neighbours, is in some largest packing.
+        # The point with fewest neighbors, or one of these neighbors, is in some largest packing.
         point = min(_members(allowed), key=lambda i: (balls[i] & allowed).bit_count())
         near = balls[point] & allowed
         if near.bit_count() <= 2:  # itself and at most one more: taking it loses nothing
@@ -96,12 +96,12 @@ def _balls(caller: str, distances: Float[np.ndarray, "n n"], epsilon: float) -> 
         and not matrix.diagonal().any()
     ):
         raise Refusal(
-            f"{caller} got distances of shape {matrix.shape}: a matrix of the distances of every two points, finite, "
-            "not negative, symmetric, zero on the diagonal. Compute it from the points, for instance with "
-            "np.linalg.norm(x[:, None] - x, axis=-1)."
+            f"{caller} got distances of shape {matrix.shape}: they must form a symmetric matrix of pairwise "
+            "distances, finite, nonnegative, and zero on the diagonal. Compute it from the points, for instance "
+            "with np.linalg.norm(x[:, None] - x, axis=-1)."
         )
     if not epsilon >= 0:
-        raise Refusal(f"{caller} got {epsilon=}: an accuracy is a number from 0 on. Give such a number.")
+        raise Refusal(f"{caller} got epsilon={epsilon!r}: it must be a number that is 0 or more. Change it.")
     near = matrix <= epsilon + _SLACK
     return [int("".join("1" if one else "0" for one in row[::-1]), 2) for row in near]
 

@@ -141,7 +141,9 @@ def operator_norm(
 ) -> OperatorNorm:
     """The largest eigenvalue of the Hessian in absolute value, by `depth` steps of Lanczos."""
     if depth < 1:
-        raise Refusal(f"operator_norm got {depth=}: Lanczos takes at least one step. Give a positive number.")
+        raise Refusal(
+            f"operator_norm got depth={depth!r}: the Lanczos iteration needs at least one step. Give a positive number."
+        )
     curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     start = curvature.draw(stream(key, "start"), 1)[0]
     values, residuals = _traces.lanczos(curvature.products, start, depth)

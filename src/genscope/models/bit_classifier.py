@@ -28,7 +28,7 @@ Bits = Num[Array, " T"] | Bool[Array, " T"]
 
 @dataclasses.dataclass(frozen=True)
 class Initialisation:
-    """Standard deviations of the normal initialisation; biases start at 0 and norm gains at 1."""
+    """Standard deviations of the normal initialization; biases start at 0 and norm gains at 1."""
 
     embedding: float = 0.02
     query_key: float = 0.02
@@ -59,7 +59,7 @@ def centre(x: Float[Array, "*batch d"]) -> Float[Array, "*batch d"]:
 
 
 def layer_norm(x: Float[Array, " d"], gain: Float[Array, " d"], bias: Float[Array, " d"]) -> Float[Array, " d"]:
-    """Centre and scale to unit variance."""
+    """Center and scale to unit variance."""
     centred = centre(x)
     return centred * jax.lax.rsqrt(total(centred**2) / x.size + EPSILON) * gain + bias
 

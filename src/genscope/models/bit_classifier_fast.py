@@ -23,7 +23,7 @@ RANGE = 80.0  # between a head's largest score and the least maximum of an examp
 class TokenTable(NamedTuple):
     """Scores and values of the 2T tokens that exist, and of CLS: the parts of a head are its k values, then its score.
 
-    Tokens are kept in factors, scale · (position + token). Positions come last, which is what vectorises.
+    Tokens are kept in factors, scale · (position + token). Positions come last, which is what vectorizes.
     """
 
     position: Float[Array, "parts heads T"]
@@ -198,7 +198,7 @@ def table(model: BitClassifier) -> TokenTable:
     r"""Scores and values of all tokens that can occur, up to what softmax cannot see.
 
     The norm of $x = P_t + E_\beta$ is affine after division by its deviation, so the maps act on $P$ and $E$ apart:
-    $\mathrm{LN}(x)W = (\bar P_t W + \bar E_\beta W)/\sigma_{t\beta}$ with bars for centring. The query is folded
+    $\mathrm{LN}(x)W = (\bar P_t W + \bar E_\beta W)/\sigma_{t\beta}$ with bars for centering. The query is folded
     into the key map (d × heads), and the norm's bias shifts all scores alike and all values alike.
     """
     dim, heads = model.cls.size, model.heads

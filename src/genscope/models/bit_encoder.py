@@ -1,6 +1,6 @@
 r"""A Transformer encoder of any depth over bits, read at a CLS token: the generic network, without a shortcut.
 
-Source: Vaswani et al. (2017) with the normalisation before each part; the block of `bit_classifier`, repeated.
+Source: Vaswani et al. (2017) with the normalization before each part; the block of `bit_classifier`, repeated.
 Departures: matrices start as N(0, 1/fan-in), those that write to the stream divided by the root of twice the number of
 layers, so that its size does not depend on the depth; no dropout.
 Guarantee: exact up to rounding; with one layer it is the network of `bit_classifier` with other initial weights.
@@ -20,7 +20,7 @@ from genscope.refusal import Refusal
 
 
 class EncoderLayer(eqx.Module):
-    """Attention of several heads and a GELU perceptron, each normalised before and added to the stream."""
+    """Attention of several heads and a GELU perceptron, each normalized before and added to the stream."""
 
     gain_attention: Float[Array, " d"]
     bias_attention: Float[Array, " d"]
@@ -74,8 +74,9 @@ class BitEncoder(eqx.Module):
     def __init__(self, context_length: int, *, layers: int = 2, heads: int = 4, dim: int = 32, key: Key[Array, ""]):
         if min(context_length, layers, heads, dim) < 1 or dim % heads:
             raise Refusal(
-                f"BitEncoder got {context_length=}, {layers=}, {heads=}, {dim=}: sizes are at least 1, and every head "
-                "takes an equal share of the width. Choose a width that is a multiple of the number of heads."
+                f"BitEncoder got context_length={context_length!r}, layers={layers!r}, heads={heads!r}, "
+                f"dim={dim!r}: all sizes must be at least 1, and the width must be a multiple of the number of "
+                "heads. Correct them."
             )
         self.token = normal(stream(key, "token"), dim, 2).T
         self.position = normal(stream(key, "position"), dim, context_length).T

@@ -31,8 +31,8 @@ class BitPerceptron(eqx.Module):
         sizes = (context_length, *hidden)
         if min(sizes) < 1:
             raise Refusal(
-                f"BitPerceptron got {context_length=}, {hidden=}: it reads at least one bit, and a layer has at least "
-                "one unit. Give 1 or more, or no layers for a linear model."
+                f"BitPerceptron got context_length={context_length!r}, hidden={hidden!r}: it must read at least one "
+                "bit, and each layer must have at least one unit. Give 1 or more, or no layers for a linear model."
             )
 
         def normal(name: str, rows: int, columns: int, square: float) -> Array:

@@ -36,8 +36,9 @@ class BitRecurrent(eqx.Module):
     ):
         if kind not in KINDS or min(context_length, units, embedding) < 1:
             raise Refusal(
-                f"BitRecurrent got {context_length=}, {kind=}, {units=}, {embedding=}: kinds are {', '.join(KINDS)}, "
-                "and sizes are at least 1. Choose among these."
+                f"BitRecurrent got context_length={context_length!r}, kind={kind!r}, units={units!r}, "
+                f"embedding={embedding!r}: the kind must be one of {', '.join(KINDS)}, and sizes at least 1. "
+                "Correct the one that is not."
             )
         self.position = jr.normal(stream(key, "position"), (context_length * embedding,)).reshape(context_length, -1)
         direction = Direction.draw(stream(key, "direction"), kind=kind, dim=1 + embedding, units=units)

@@ -18,7 +18,7 @@ from genscope.models.bit_transformer import Bits, BitTransformer, checked
 
 
 def outputs(model: BitTransformer, x: Bits, read: Int[Array, " B"] | None = None) -> Float[Array, " B"]:
-    """Outputs of a batch. Arrays have the batch last, which is what vectorises."""
+    """Outputs of a batch. Arrays have the batch last, which is what vectorizes."""
     bits = checked(x, (x.shape[0], len(model.position_ids) - 1)).T.astype(model.bit.dtype)
     bits = jnp.concatenate([bits, jnp.zeros_like(bits[:1])])
     seen = None if read is None else jnp.arange(len(bits), dtype=read.dtype)[:, None] <= read[None]

@@ -4,7 +4,7 @@ Source: edelman2022, Definitions 3.1 and 3.2 (tf-head, tf-layer, tf-scalar), Sec
 Theorem 4.7) and Section 5 (tf+mlp).
 Departures: value width and output dimension are free, where the paper has $k$ and $d$; padding smaller ones with zeros
 gives its form with the same norms. $W_C$ may be left out, as the capacity results do. The deep network is recalled,
-not quoted. The definitions fix no initialisation; `draw` takes Gaussians of variance 1 / rows.
+not quoted. The definitions fix no initialization; `draw` takes Gaussians of variance 1 / rows.
 Guarantee: exact up to rounding while no square overflows. As in the paper, no score is divided by $\sqrt k$.
 
 Shapes: T bits, d token, k query and key, v value, e output, n attended tokens (T, or T + 1 with CLS).

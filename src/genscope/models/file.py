@@ -96,9 +96,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         start = file.read(9)
     if start.startswith(_PICKLES) and not start.endswith(b"{"):  # the length of a header may begin like a pickle
         raise Refusal(
-            f"{path} is a pickle or an archive of pickles, which may run code when it is read: model files are "
-            "safetensors that genscope wrote. Convert weights where they were made, in PyTorch by safetensors."
-            "torch.save_file(model.state_dict(), 'model.safetensors'), and bring your own class as "
+            f"{path} is a pickle or an archive of pickles, which may run code when it is read: model files must be "
+            "safetensors written by genscope. Convert the weights where they were made, in PyTorch with "
+            "safetensors.torch.save_file(model.state_dict(), 'model.safetensors'), and name your own class as "
             "package.module:function."
         )
     try:
@@ -107,13 +107,13 @@ def load(path: str | os.PathLike[str]) -> Any:
             tensors = {} if text is None else {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # no mapping
     except Exception as error:  # whatever the library makes of a broken file
         raise Refusal(
-            f"{path} is no complete safetensors file ({error}): genscope reads models that it wrote. Write it again, "
-            "or fetch it again."
+            f"{path} is not a complete safetensors file ({error}): genscope reads models that it wrote itself. "
+            "Write it again, or download it again."
         ) from error
     if text is None:
         raise Refusal(
-            f"{path} holds tensors, but no entry {_ENTRY!r} that names a class of genscope: another program wrote it. "
-            "Bring your own class as package.module:function, or look at its norms with genscope checkpoint."
+            f"{path} holds tensors, but no entry {_ENTRY!r} that names a class of genscope: another program wrote "
+            "it. Name your own class as package.module:function, or look at its norms with genscope checkpoint."
         )
     try:
         with float64():  # so that arrays keep the precision of the file

@@ -4,7 +4,7 @@ Source: lintilhac2026, Appendix B (B.2 for random projections); Theorems 5 and 1
 Departures: the residual after the perceptron keeps the positions and drops the bit, $R=\mathrm{diag}(1,\dots,1,0)$,
 where the paper adds the whole input: its bit would spoil the result. Several heads in the second attention, an output
 bias, and a constant token with bit 1, for coefficients of both signs. Thresholds are stored as $\vartheta=-b$.
-Guarantee: exact up to rounding; no score is divided by a root, there is no layer normalisation.
+Guarantee: exact up to rounding; no score is divided by a root, there is no layer normalization.
 
 Shapes: T bits, N positions (T, the output position, and the one-token where there is one), d = N + 1 token (or d' + 1
 with a projection), m ReLU units, H heads of the second attention. Fields and letters: `score` A, `key` K, `value` V,

@@ -5,7 +5,7 @@ and Appendix B.1 (bidirectional RNN with projected states and deep transitions).
 Departures: padded prompts are allowed (`real` marks the tokens that exist), so that lengths share one program; the
 RNN's projection and nets are as in the constraint set (B.2) of Appendix B.1, whose norms are measured and not enforced.
 Guarantee: exact up to rounding. As in the paper no score is divided by a root, and there is no residual and no
-normalisation. The trained networks of the experiments are in `token_attention`, `token_recurrent`, `token_feedforward`.
+normalization. The trained networks of the experiments are in `token_attention`, `token_recurrent`, `token_feedforward`.
 
 Shapes: N tokens of dimension D, H heads, m hidden units, s state.
 """

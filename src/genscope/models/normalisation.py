@@ -13,7 +13,7 @@ sparsemax, $\alpha\to1$ softmax, $C=1$.
 `clipped(c)`, softmax of scores cut to $[-c,c]$: $C=1$, since cutting brings no two scores further apart. Attention is
 at least $e^{-2c}/T$ everywhere.
 
-Source: edelman2022, Section 3 (any normalisation that is Lipschitz in these norms); the constants are ours.
+Source: edelman2022, Section 3 (any normalization that is Lipschitz in these norms); the constants are ours.
 Guarantee: exact up to rounding; tests/models/test_normalisation.py searches for ratios above C.
 """
 
@@ -33,11 +33,11 @@ _HALVINGS = 60
 
 @functools.cache  # one object for equal settings: modules hold it as a static field
 def entmax(alpha: float) -> Normalisation:
-    """The normalisation of Tsallis entropies, over the last axis; 2 is sparsemax."""
+    """The normalization of Tsallis entropies, over the last axis; 2 is sparsemax."""
     if not 1 < alpha <= 2:
         raise Refusal(
-            f"entmax got {alpha=}: it lies above 1, where it would be softmax, and is at most 2. Give such a number, "
-            "or take jax.nn.softmax."
+            f"entmax got alpha={alpha!r}: it must be above 1 (1 is softmax) and at most 2. Correct it, or use "
+            "jax.nn.softmax."
         )
 
     @jax.custom_jvp
@@ -74,5 +74,5 @@ def _power(x: Array, alpha: float) -> Array:
 def clipped(limit: float) -> Normalisation:
     """Softmax of scores that are cut to plus or minus a limit."""
     if not 0 < limit < math.inf:
-        raise Refusal(f"clipped got {limit=}: it cuts scores on both sides. Give a positive number.")
+        raise Refusal(f"clipped got limit={limit!r}: it clips scores on both sides, so it must be positive. Change it.")
     return lambda scores: jax.nn.softmax(jnp.clip(scores, -limit, limit), axis=-1)

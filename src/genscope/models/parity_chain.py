@@ -4,7 +4,7 @@ Source: lintilhac2026, Theorem 16 and Appendix G.
 Departures: as in `models.lintilhac2026` the residual keeps the positions and drops the bit, and thresholds are stored
 as $\vartheta=-b$. Positions may have short codes (`frequencies`). The paper does not say whether a position sees those
 after it; both kinds are here (`causal`).
-Guarantee: exact up to rounding; no score is divided by a root, there is no layer normalisation.
+Guarantee: exact up to rounding; no score is divided by a root, there is no layer normalization.
 
 Shapes: T bits, 2T positions with ids 0, ..., T-1, 0, ..., T-1, d = D + 1 (code of the id, bit), m ReLU units. Codes are
 one-hot (D = T), or D = 2K cosines and sines of K frequencies, which are no parameters. The bits fill
@@ -72,8 +72,8 @@ class ChainTransformer(eqx.Module):
         length = self.context_length
         if bits.shape != (2 * length,):
             raise Refusal(
-                f"ChainTransformer got bits of shape {bits.shape}: it has 2T = {2 * length} positions, the bits and "
-                "the chain. Fill the part that is not written yet with zeros."
+                f"ChainTransformer got bits of shape {bits.shape}: it has 2T = {2 * length} positions, for the bits "
+                "and the chain. Fill positions that are not written yet with zeros."
             )
         where = jnp.tile(self.codes(), (2, 1))
         tokens = jnp.concatenate([where, bits.astype(where.dtype)[:, None]], axis=1)

@@ -2,7 +2,7 @@ r"""The small network whose attention can be read: one attention to a scalar, on
 
 Source: lintilhac2026, Section 2.4 (mechanistic interpretability).
 Departures: the source counts "just over 1000 parameters", which two factors of the scores make (1,021 at T = 20); with
-one score matrix there are 580, a variant that the source does not have. Initialisation and scaling are not in the text
+one score matrix there are 580, a variant that the source does not have. Initialization and scaling are not in the text
 we have: entries of the score matrix start with variance 1 (`scale` changes their standard deviation) without a factor
 in front, the value looks at the bit (weight 1), the curve is a ReLU perceptron of 32 units with N(0, 1) inputs.
 Guarantee: exact up to rounding. Its fast form for batches is in `scalar_attention_fast`.

@@ -4,7 +4,7 @@ theory's full query-key matrix, each drawn at random.
 Source: mousavi2025, its public code; Section 3 and Appendix E (one layer, q heads, head network of width 100); Appendix
 A.1.
 Departures: the code knows one head; with q heads each has its own input and output projections, and the head network
-reads their outputs side by side, as in the theory. The text fixes no initialisation: separate projections have the
+reads their outputs side by side, as in the theory. The text fixes no initialization: separate projections have the
 code's law, the full query-key matrix is uniform within $\pm\sqrt{3/D}$, Glorot's law.
 Guarantee: exact up to rounding, padded or not. The fast forms are in `token_attention_fast`.
 

@@ -1,7 +1,7 @@
 """A module of PyTorch as a model of genscope: its arithmetic in JAX, its weights as a tree of arrays.
 
 Source: torchax, which runs a module's own `forward` on JAX arrays; nothing else here knows it.
-Departures: evaluation mode always (no dropout, stored statistics of batch normalisation), on a copy, so that the
+Departures: evaluation mode always (no dropout, stored statistics of batch normalization), on a copy, so that the
 given module stays as it is. What is not trained (`requires_grad` is False, and buffers) is no weight: it travels as
 its bits, because all of genscope takes floating point arrays for weights. Tied weights are one weight.
 Guarantee: `TorchModel.check` compares with PyTorch itself at given inputs, to single precision, and refuses a module
@@ -55,23 +55,23 @@ class TorchModel:
         first, second = (self.program.eager(self.weights, inputs, named) for _ in range(2))
         if not np.isfinite(first).all():
             raise Refusal(
-                f"{self.program.name} returns {first[~np.isfinite(first)][0]} in PyTorch for the first inputs: an "
-                "output is a finite number. Look for buffers that are not finite, or for inputs that it is not made "
-                "for."
+                f"{self.program.name} returns {first[~np.isfinite(first)][0]} in PyTorch for the first inputs: "
+                "outputs must be finite. Check for buffers that are not finite, and for inputs the module was not "
+                "made for."
             )
         if not np.array_equal(first, second):
             raise Refusal(
-                f"{self.program.name} returned {_at(first, second)} and then {_at(second, first)} for the same input, "
-                "in evaluation mode: curvature and certificates are of a function. Take what is random out of forward, "
-                "or make it an input."
+                f"{self.program.name} returned {_at(first, second)} and then {_at(second, first)} for the same "
+                "input, in evaluation mode: curvature and certificates need a deterministic function. Remove "
+                "randomness from forward, or make it an input."
             )
         found = self._compiled_outputs(inputs, named)
         scale = max(float(np.abs(first).max(initial=0)), 1e-6)
         if found.shape != first.shape or not np.abs(found - first).max(initial=0) <= _AGREE * scale:
             raise Refusal(
                 f"{self.program.name} returns {_at(first, found)} in PyTorch and {_at(found, first)} in JAX for the "
-                "same input: torchax does not know some part of it. Write that part with other operations, and report "
-                "it."
+                "same input: torchax gets some part of it wrong. Write that part with other operations, and please "
+                "report it."
             )
 
     def _compiled_outputs(self, inputs: Any, named: Any) -> np.ndarray:
@@ -83,9 +83,9 @@ class TorchModel:
         except Exception as error:  # torchax and JAX have many ways to say it
             reason = next(iter(str(error).splitlines()), "")
             raise Refusal(
-                f"{self.program.name} runs in PyTorch but not in JAX ({type(error).__name__}: {reason}): its forward "
-                "must be tensor operations of PyTorch throughout, without a branch on a value or NumPy. Write it so, "
-                "and report an operation of PyTorch that is missing."
+                f"{self.program.name} runs in PyTorch but not in JAX ({type(error).__name__}: {reason}): its "
+                "forward must consist of PyTorch tensor operations, without NumPy and without branches on values. "
+                "Rewrite it, and please report PyTorch operations that are missing."
             ) from error
 
     def tree_flatten_with_keys(self) -> Any:
@@ -117,8 +117,8 @@ def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
 
     if not isinstance(module, torch.nn.Module):
         raise Refusal(
-            f"from_torch got a {type(module).__name__}: it takes a torch.nn.Module. Give the module itself, made and "
-            "with its weights loaded."
+            f"from_torch got a {type(module).__name__}: it takes a torch.nn.Module. Give the module itself, with "
+            "its weights loaded."
         )
     module = getattr(module, "_orig_mod", module)  # what torch.compile was given
     _check(module, torch)
@@ -146,34 +146,35 @@ def _check(module: Any, torch: Any) -> None:
         if isinstance(each, torch.jit.ScriptModule) or torch.nn.utils.parametrize.is_parametrized(each):
             raise Refusal(
                 f"from_torch got a {name} with a part that is scripted or has parametrized weights, a "
-                f"{type(each).__name__}: a forward of plain tensor operations on its own weights is run in JAX. Give "
-                "the module as it was before torch.jit, or call torch.nn.utils.parametrize.remove_parametrizations."
+                f"{type(each).__name__}: only a forward of plain tensor operations on the module's own weights can "
+                "run in JAX. Give the module as it was before torch.jit, or call "
+                "torch.nn.utils.parametrize.remove_parametrizations."
             )
     if not any(each.requires_grad for each in weights.values()):
         raise Refusal(
-            f"from_torch got a {name} with {len(weights)} parameters, none of which requires a gradient: these are the "
-            "weights that are measured. Call requires_grad_(True) on some of them."
+            f"from_torch got a {name} with {len(weights)} parameters, none of which requires a gradient: only those "
+            "that do are measured. Call requires_grad_(True) on some of them."
         )
     for path, each in {**weights, **dict(module.named_buffers())}.items():
         if each.device.type != "cpu":
             raise Refusal(
-                f"from_torch got a {name} whose {path} is on the device {each.device}: weights are read from memory. "
-                "Move the module with module.to('cpu')."
+                f"from_torch got a {name} whose {path} is on the device {each.device}: weights must be in main "
+                "memory. Move the module with module.to('cpu')."
             )
         if isinstance(each, torch.nn.parameter.UninitializedTensorMixin):
             raise Refusal(
-                f"from_torch got a {name} whose {path} has no shape yet: a lazy module makes its weights at its first "
-                "batch. Call it once with a batch."
+                f"from_torch got a {name} whose {path} has no shape yet: a lazy module creates its weights when it "
+                "sees its first batch. Call it once on a batch."
             )
         real = each.is_floating_point() or each.is_complex()
         if real and each.dtype not in (torch.float32, torch.float64):
             raise Refusal(
-                f"from_torch got a {name} whose {path} is of type {each.dtype}: derivatives are taken of real numbers "
-                "in single precision at least. Convert the module with module.float(), or split complex weights."
+                f"from_torch got a {name} whose {path} is of type {each.dtype}: weights must be real and at least "
+                "single precision. Convert the module with module.float(), or split complex weights."
             )
         if each.is_floating_point() and path in weights and not bool(torch.isfinite(each).all()):
             raise Refusal(
-                f"from_torch got a {name} whose {path} holds numbers that are not finite: training went astray, or "
+                f"from_torch got a {name} whose {path} holds numbers that are not finite: training diverged, or "
                 "weights were not loaded. Give a module with finite weights."
             )
 
@@ -209,8 +210,9 @@ def _pick(found: Any, output: str | int | None, name: str, torch: Any) -> Any:
         what = f"a {type(found).__name__}" + (f" of {len(places)} outputs" if several else "")
         known = f", {', '.join(names)}" if names else ""
         raise Refusal(
-            f"{name} returns {what}{known}, and {'none is chosen' if output is None else f'output {output!r} is asked'}"
-            ": a model has one tensor of outputs. Choose it by its name or place, as in genscope.from_torch(module, "
+            f"{name} returns {what}{known}, and "
+            f"{'none is chosen' if output is None else f'output {output!r} is asked for'}: a model must return one "
+            "tensor. Choose it by name or index, as in genscope.from_torch(module, "
             f"output={repr(names[0]) if names else 0})."
         )
     return chosen
@@ -252,9 +254,9 @@ class _Program:
             shapes = ", ".join(f"{tuple(part.shape[1:])} and type {part.dtype}" for part in jax.tree.leaves(given))
             reason = next(iter(str(error).splitlines()), "")
             raise Refusal(
-                f"{self.name} refuses inputs of shape {shapes} ({type(error).__name__}: {reason}): each row is one "
-                "input of the module, and several inputs have the names of its arguments. Give them in the shape and "
-                "type that it takes."
+                f"{self.name} failed on inputs of shape {shapes} ({type(error).__name__}: {reason}): each row must "
+                "be one input of the module, and several inputs must be named like its arguments. Give them in the "
+                "shape and type that it takes."
             ) from error
 
 

@@ -45,7 +45,9 @@ def scaling(
     """Thresholds with their intervals against the context length, and the fitted laws that are asked for."""
     known = [(x, y) for x, y in zip(lengths, thresholds, strict=True) if y.size and y.low and y.high]
     if not known:
-        raise Refusal("scaling got no threshold with an interval: nothing can be drawn. Give thresholds that crossed.")
+        raise Refusal(
+            "scaling got no threshold with an interval, so there is nothing to draw. Give thresholds that were found."
+        )
     x, y = zip(*known, strict=True)
     sizes = [each.size for each in y]
     drawn = [Series("measured", x, sizes, "points", [each.low for each in y], [each.high for each in y])]
@@ -80,7 +82,7 @@ def spectrum(function: WalshFunction, *, by: str = "level") -> Picture:
         bars = Series("weight", list(range(len(weights))), weights.tolist(), "bars")
         return Picture("Fourier weight by level", "size of the component", "sum of squared coefficients", [bars])
     if by != "component":
-        raise Refusal(f"spectrum got {by=}: it shows levels or components. Say by='level' or by='component'.")
+        raise Refusal(f"spectrum got by={by!r}: it shows levels or components. Use by='level' or by='component'.")
     chi = function.to_chi()
     order = sorted(zip(chi.supports, chi.coefficients, strict=True), key=lambda each: -abs(each[1]))[:20]
     names = [" ".join(f"x{bit}" for bit in support) for support, _ in order]

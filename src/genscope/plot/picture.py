@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's hues, darkened until each stands out against white; told apart by markers in print without colours.
+# Okabe and Ito's hues, darkened until each stands out against white; told apart by markers in print without colors.
 COLOURS = ("#0067a5", "#c04a00", "#007a5a", "#9c3f86", "#7d6100", "#4a5568")
 MARKERS = ("o", "s", "D", "^", "v", "P")
 PLOTLY_MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
@@ -164,7 +164,9 @@ def paper() -> Iterator[None]:
 def _inches(width: str | float) -> float:
     inches = WIDTHS.get(width, 0.0) if isinstance(width, str) else float(width)
     if not 0 < inches < 100:
-        raise Refusal(f"got {width=}: a figure is 'column' or 'text' wide, or a number of inches below 100. Give one.")
+        raise Refusal(
+            f"got width={width!r}: the width must be 'column', 'text', or a number of inches below 100. Change it."
+        )
     return inches
 
 

@@ -40,8 +40,8 @@ class Template:
         if kinds not in ({int}, {str}) or len(self.zero) != len(self.one) or self.zero == self.one:
             raise Refusal(
                 f"got a template of {len(self.zero)} and {len(self.one)} entries of type "
-                f"{' and '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}: it is two prompts of one length "
-                f"that differ somewhere, lists of token ids or of pieces of text. {_HOW}"
+                f"{' and '.join(sorted(kind.__name__ for kind in kinds)) or 'none'}: it must be two prompts of the "
+                f"same length that differ somewhere, both lists of token ids or of pieces of text. {_HOW}"
             )
 
     @classmethod
@@ -55,7 +55,7 @@ class Template:
             if isinstance(error, Refusal):
                 raise
             raise Refusal(
-                f"{path} holds no template ({type(error).__name__}: {error}): it is JSON with two lists. {_HOW}"
+                f"{path} holds no template ({type(error).__name__}: {error}): it must be JSON with two lists. {_HOW}"
             ) from error
 
     @property
@@ -67,8 +67,8 @@ class Template:
         """Prompts of a batch: token ids [n, length], or texts."""
         if x.shape[1] != len(self.places):
             raise Refusal(
-                f"the two prompts of the template differ in {len(self.places)} places, and there are {x.shape[1]} "
-                f"bits: a bit chooses at one place. Give {len(self.places)} bits."
+                f"the two prompts of the template differ in {len(self.places)} places, but there are {x.shape[1]} "
+                f"bits: each bit sets one place. Give {len(self.places)} bits."
             )
         chosen = np.tile(np.asarray(self.zero), (len(x), 1)).astype(np.asarray([*self.zero, *self.one]).dtype)
         chosen[:, self.places] = np.where(x == 1, np.asarray(self.one)[self.places], chosen[:, self.places])
@@ -84,9 +84,9 @@ def logit_difference(outputs: Any, first: int, second: int) -> Any:
     shape = np.shape(outputs)
     if len(shape) not in (2, 3) or not all(-shape[-1] <= each < shape[-1] for each in (first, second)):
         raise Refusal(
-            f"got outputs of shape {shape} for the difference of logits {first} and {second}: there is a logit for "
-            "each class, or for each token of the vocabulary at each place. Correct the numbers, or choose one output "
-            "in a function of your own."
+            f"got outputs of shape {shape} for the difference of logits {first} and {second}: there must be one "
+            "logit per class, or one per vocabulary token at each position. Correct the two indices, or pick one "
+            "output in a function of your own."
         )
     last = outputs if len(shape) == 2 else outputs[:, -1]
     return last[:, first] - last[:, second]

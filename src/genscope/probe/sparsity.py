@@ -101,9 +101,9 @@ def sparsity_at_most(
     check_confidence(confidence)
     if sparsity < 0 or not (0 < tolerance < 1 and bound > 0):
         raise Refusal(
-            f"sparsity_at_most got {sparsity=}, {tolerance=} and {bound=}: the first is not negative, the second a "
-            "share between 0 and 1, the third positive. Use find_sparsity for tolerance 0, and give a number that |f| "
-            "never exceeds."
+            f"sparsity_at_most got sparsity={sparsity!r}, tolerance={tolerance!r} and bound={bound!r}: the sparsity "
+            "must not be negative, the tolerance must be a share between 0 and 1, and the bound must be positive. "
+            "Use find_sparsity for tolerance 0, and give a bound that |f| never exceeds."
         )
     before, half = oracle.queries, 1 - (1 - confidence) / 2
     guarantee = f"With confidence {confidence:g}, if |f| never exceeds {bound:g}."

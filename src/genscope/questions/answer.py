@@ -135,7 +135,7 @@ class Answer(Displayed):
         thresholds, curves = self.study.figures
         found = reduced(curves if len(self.lengths) == 1 else thresholds, self.reading)
         if not found:
-            raise Refusal("Answer.plot got no finished trial: every one failed. The store has their errors.")
+            raise Refusal("Answer.plot got no finished trial: all of them failed. The store holds their errors.")
         figure = found[0].draw(WIDTH)
         figure.suptitle(self.question.asked)
         if file is not None:
@@ -162,7 +162,7 @@ class Answer(Displayed):
 def recipe(question: Question, name: str) -> str:
     """What a network is and how it is trained, in a line."""
     if name == IDEAL:
-        return "knows the function up to its placement; no training: a sample that fits one placement only is a success"
+        return "knows the function up to its placement and needs no training: one placement must be left that fits"
     learner = network_of(question, name)
     return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 
@@ -179,8 +179,8 @@ def needed(row: dict[str, Any]) -> str:
         case "below":
             return f"{who} needs at most {row['high']:,.0f} samples"
         case "plateau":
-            return f"{who} succeeds in {_rate(row)} of runs at most, whatever the samples"
-    return f"{who} needs a number of samples that this budget leaves open ({between})"
+            return f"{who} succeeds in {_rate(row)} of runs at most, however many samples it gets"
+    return f"{who} needs a number of samples that this budget does not determine ({between})"
 
 
 def interval(row: dict[str, Any]) -> tuple[str, str]:
@@ -203,7 +203,7 @@ def size(value: float | None) -> str:
 def kind(each: Statement) -> str:
     """How far a statement can be trusted."""
     proved = "explicit" if each.explicit else "order"
-    return proved if each.vacuous is None else f"{proved}, {'vacuous' if each.vacuous else 'not vacuous'}"
+    return proved if each.vacuous is None else f"{proved}, {'vacuous' if each.vacuous else 'non-vacuous'}"
 
 
 def collect(question: Question, study: Study, selection: Selection, store: Store) -> Answer:

@@ -94,8 +94,8 @@ def named(name: str) -> Network:
         layers, heads, dim = map(int, sizes.groups())
         if not (1 <= layers <= 48 and 1 <= heads <= dim <= 1024 and dim % heads == 0):
             raise Refusal(
-                f"learn got the network {name!r}: it has 1 to 48 layers, and a width of at most 1,024 that is a "
-                "multiple of the number of heads. Change --layers, --heads or --dim."
+                f"learn got the network {name!r}: it must have 1 to 48 layers, and a width of at most 1,024 that is "
+                "a multiple of the number of heads. Change --layers, --heads or --dim."
             )
         words = f"Transformer of {layers} layers, {heads} heads and width {dim}, read at CLS"
         return Network(
@@ -104,6 +104,6 @@ def named(name: str) -> Network:
             Recipe(rate=3e-3, rows=256, floor=1e-3),
         )
     raise Refusal(
-        f"learn got the network {name!r}: known are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "
-        f"{IDEAL}, and my_file.py:build, your own function. Choose among these."
+        f"learn got the network {name!r}: networks are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "
+        f"{IDEAL}, and your own function, my_file.py:build. Choose one of them."
     )

@@ -120,8 +120,8 @@ def learn(
     typed = [file.name for file in asked.question.builders if not file.path]
     if workers is not None and typed:
         raise Refusal(
-            f"learn got {workers=} and the function {typed[0]}: other processes find networks in files. Give it as "
-            "'my_file.py:build', or leave the workers out."
+            f"learn got workers={workers!r} and the function {typed[0]}: worker processes can only load networks "
+            "from files. Give it as 'my_file.py:build', or leave the workers out."
         )
     with nullcontext(store) if isinstance(store, Store) else Store(store) as opened:
         options = {"workers": workers, "progress": progress, "accept_changes": accept_changes}

@@ -70,12 +70,12 @@ class Question:
         }
         for name, (fits, allowed) in checks.items():
             if not fits:
-                raise Refusal(f"learn got {name} {getattr(self, name)}: {allowed}. Choose such a value.")
+                raise Refusal(f"learn got {name} {getattr(self, name)}: {allowed}. Change it.")
         if self.error is not None and (self.noise or self.restarts > 1 or self.accuracy < 1):
             raise Refusal(
                 f"learn got an error of {self.error} with noise {self.noise}, restarts {self.restarts} and accuracy "
-                f"{self.accuracy}: these flip, compare and count labels, and a target of numbers has none. Leave them "
-                "out."
+                f"{self.accuracy}: noise, restarts and accuracy only make sense for labels 0 and 1, not for a "
+                "target with numbers as labels. Leave them out."
             )
         Recipe().override(self.rate, self.steps, self.optimizer)
 
@@ -124,7 +124,7 @@ class Question:
     def check(self, context_length: int) -> None:
         """Refuse a context that cannot hold the function."""
         if context_length < 1 or context_length > 1_000_000:
-            raise Refusal(f"learn got a context of {context_length} bits: 1 to 1,000,000 are possible. Choose such.")
+            raise Refusal(f"learn got a context of {context_length} bits: it must have 1 to 1,000,000. Change it.")
         if self.expression is None:
             return
         needed = max(self.expression.support) + 1 if self.fixed_support else len(self.expression.support)
@@ -172,16 +172,17 @@ def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) 
     if is_user_file(function):
         if settings.get("bias") is not None or settings.get("fixed_support"):
             raise Refusal(
-                f"learn got the task {function} with a bias or a fixed support: your task draws its inputs and its "
-                "support itself. Leave these options out."
+                f"learn got the task {function} with a bias or a fixed support: your own task draws its inputs and "
+                "its support itself. Leave these options out."
             )
         task = user_file(function)
         return Question(task.label, task=task, builders=builders, asked=function, **settings)
     expression = parse(function)
     if settings.get("error") is not None:
         raise Refusal(
-            f"learn got {function!r} with an error of {settings['error']}: labels of an expression are 0 and 1, of "
-            "which --accuracy says how many must be right. Use that, or give your own task with numbers as labels."
+            f"learn got {function!r} with an error of {settings['error']}: an expression has labels 0 and 1, and "
+            "--accuracy says what share of them must be right. Use that, or bring your own task with numbers as "
+            "labels."
         )
     support = expression.support
     if not support:
@@ -191,7 +192,7 @@ def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) 
         )
     if len(support) > LARGEST_SUPPORT:
         raise Refusal(
-            f"learn got {function!r}, which depends on {len(support)} bits: at most {LARGEST_SUPPORT} are possible. "
+            f"learn got {function!r}, which depends on {len(support)} bits: at most {LARGEST_SUPPORT} are allowed. "
             "Write a function of fewer bits, or bring a task of your own."
         )
     text = "".join(function.split())
@@ -222,7 +223,9 @@ def parsed(text: str) -> Question:
         elif name in SETTINGS:
             settings[name] = SETTINGS[name](word)
         else:
-            raise Refusal(f"got {text!r}, in which {name!r} is no setting: they are {', '.join(SETTINGS)}. Correct it.")
+            raise Refusal(
+                f"got {text!r}, in which {name!r} is not a setting: settings are {', '.join(SETTINGS)}. Correct it."
+            )
     return ask(function, builders=tuple(map(user_file, networks)), **settings)
 
 
@@ -236,7 +239,7 @@ def made_task(file: UserFile, key: Key[Array, ""], context_length: int) -> Abstr
     made = found if isinstance(found, AbstractTask) else file.call(key, context_length)
     if not isinstance(made, AbstractTask):
         raise Refusal(
-            f"got {file.label}, which gives a {type(made).__name__}: it names a genscope.tasks.AbstractTask, or a "
+            f"got {file.label}, which gives a {type(made).__name__}: it must be a genscope.tasks.AbstractTask, or a "
             "function of a key and a context length that makes one. Return a task."
         )
     return made

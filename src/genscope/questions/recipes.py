@@ -31,11 +31,13 @@ class Recipe:
     def override(self, rate: float | None, steps: int | None, optimizer: str | None) -> "Recipe":
         """The recipe with what the user asks for in the place of its own."""
         if rate is not None and not 0 < rate < 100:
-            raise Refusal(f"learn got a rate of {rate}: rates are positive numbers. Give one, such as 0.001.")
+            raise Refusal(f"learn got a rate of {rate}: it must be positive. Choose, for example, 0.001.")
         if steps is not None and not 1 <= steps <= LONGEST:
-            raise Refusal(f"learn got {steps} steps: training takes 1 to {LONGEST:,}. Give a number between.")
+            raise Refusal(f"learn got {steps} steps: there must be 1 to {LONGEST:,}. Change the number.")
         if optimizer is not None and optimizer not in OPTIMIZERS:
-            raise Refusal(f"learn got the optimizer {optimizer!r}: known are {', '.join(OPTIMIZERS)}. Choose one.")
+            raise Refusal(
+                f"learn got the optimizer {optimizer!r}: optimizers are {', '.join(OPTIMIZERS)}. Choose one of them."
+            )
         given = {"rate": rate, "steps": steps, "optimizer": optimizer}
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 

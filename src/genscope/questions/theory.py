@@ -114,7 +114,7 @@ def _information(question: Question, context_length: int) -> Statement:
         max(0, math.ceil(least)) if exact else None,
         explicit=True,
         vacuous=not exact or least <= 0,
-        says="no learner that must find which bits matter can do with fewer" if exact else f"nothing: {reason}",
+        says="no learner that must find the relevant bits can do with fewer" if exact else f"nothing: {reason}",
         source="edelman2022, Section 5",
         lower=True,
     )
@@ -129,7 +129,7 @@ def _blurred(question: Question, context_length: int, count: int | None) -> str 
     assert question.expression is not None
     known = {"context_length": context_length, "probability": question.probability}
     if expected_rivals(question.expression, sample_size=HELD_OUT, **known) > 0.01:
-        return f"other placements may agree on all of {HELD_OUT:,} held-out examples, since the bits are so biased"
+        return f"other placements may agree on all of {HELD_OUT:,} held-out examples, because the bits are so biased"
     return None
 
 
@@ -141,7 +141,7 @@ def _ideal(question: Question, context_length: int) -> Statement:
         with contextlib.suppress(Refusal):  # too many variables
             known = {"context_length": context_length, "failure": failure, "probability": question.probability}
             found = ideal_sample_size(question.expression, **known)
-            says = f"with so many, at most {failure:.2g} other placements are expected to fit"
+            says = f"with this many samples, at most {failure:.2g} other placements are expected to fit"
     return Statement(
         "ideal learner",
         context_length,
@@ -231,6 +231,6 @@ def _counting(question: Question, name: str, context_length: int, measured: floa
         parameters / TARGET,
         explicit=False,
         vacuous=None if measured is None else measured < 2 * parameters,
-        says=f"as many samples as {parameters:,} parameters over an error of {TARGET:g}",
+        says=f"{parameters:,} parameters divided by an error of {TARGET:g}",
         source="Vapnik and Chervonenkis, up to a constant and logarithms",
     )

@@ -34,7 +34,7 @@ from genscope.train import Fit, Floor, Minibatch, Risk, TrainingState, fit, logi
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
 MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
-FRESH = 1000  # unlabelled inputs on which restarts are compared
+FRESH = 1000  # unlabeled inputs on which restarts are compared
 
 
 class Snapshot(NamedTuple):
@@ -179,13 +179,14 @@ def check_task(question: Question, context_length: int) -> None:
     if batch.x.shape != (DRAWN, context_length) or batch.y.shape != (DRAWN,) or not np.isfinite(labels).all():
         raise Refusal(
             f"learn got the task {question.asked}, whose inputs have the shape {batch.x.shape[1:]} and whose labels "
-            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example is "
+            f"have the shape {batch.y.shape[1:]} and values such as {labels[:3].tolist()}: an example must be "
             f"{context_length} bits with one number. Give a task of that kind, or its own context length."
         )
     if question.error is None and not bits:
         raise Refusal(
-            f"learn got the task {question.asked}, whose labels have values such as {labels[:3].tolist()}: accuracy is "
-            "of labels 0 and 1. Say by --error which mean squared error is success, or give a task with such labels."
+            f"learn got the task {question.asked}, whose labels have values such as {labels[:3].tolist()}: accuracy "
+            "needs labels 0 and 1. Use --error to say which mean squared error counts as success, or give a task "
+            "with labels 0 and 1."
         )
 
 
@@ -194,15 +195,15 @@ def _check_ideal(question: Question, context_length: int) -> None:
         task = question.draw(jr.key(0), context_length)
         if not isinstance(task, AbstractSparseBoolean):
             raise Refusal(
-                f"learn got the network {IDEAL!r} for a {type(task).__name__}: rivals of a sparse Boolean function are "
-                "searched for. Leave this network out."
+                f"learn got the network {IDEAL!r} for a {type(task).__name__}: the ideal learner is defined for "
+                "sparse Boolean functions only. Leave this network out."
             )
     elif (hypotheses := placements(question, context_length)) is None or hypotheses > MOST_HYPOTHESES:
         number = "" if hypotheses is None else f"{hypotheses:,} "
         raise Refusal(
             f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
-            f"{number}placements are searched for rivals, and at most 2^36 = {MOST_HYPOTHESES:,} can be. "
-            "Shorten the context, or leave this network out."
+            f"{number}placements would have to be searched, and at most 2^36 = {MOST_HYPOTHESES:,} can be. Shorten "
+            "the context, or leave this network out."
         )
 
 

@@ -38,8 +38,8 @@ class UserFile:
             return _TYPED[self.digest]
         if _digest(Path(self.path)) != self.digest:
             raise Refusal(
-                f"{self.path} is not the file that the question was asked with: it has changed, or it is another one "
-                "on this machine. Leave it alone while the question is worked on, or ask again."
+                f"{self.path} differs from the file that the question was asked with: it has changed, or this "
+                "machine has another version. Do not change it while the question is being answered, or ask again."
             )
         return _found(self.path, self.name, self.digest)
 
@@ -48,15 +48,15 @@ class UserFile:
         function = self.found()
         if not callable(function):
             raise Refusal(
-                f"got {self.label}, which is of type {type(function).__name__}: it names a function of a key and a "
-                "context length. Name one."
+                f"got {self.label}, which is of type {type(function).__name__}: it must be a function of a key and "
+                "a context length. Name one."
             )
         try:
             inspect.signature(function).bind(key, context_length)
         except TypeError as error:
             raise Refusal(
-                f"got {self.label}, which cannot be called with a key and a context length ({error}): it is called as "
-                f"{self.name}(key, context_length). Give it these two arguments."
+                f"got {self.label}, which cannot be called with a key and a context length ({error}): it must "
+                f"accept {self.name}(key, context_length). Give it these two arguments."
             ) from None
         except ValueError:  # written in C: it has no signature, and says itself what it takes
             pass
@@ -78,7 +78,9 @@ def user_file(text: str) -> UserFile:
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not path.is_file():
-        raise Refusal(f"got {text!r}, but there is no file {file}: your own code is named file.py:name. Correct it.")
+        raise Refusal(
+            f"got {text!r}, but there is no file {file}: your own code must be written file.py:name. Correct the name."
+        )
     return UserFile(str(path.resolve()), name, _digest(path))
 
 
@@ -101,7 +103,9 @@ def _digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
-        raise Refusal(f"got {path}, which cannot be read here. Copy the file to every machine that computes.") from None
+        raise Refusal(
+            f"got {path}, which cannot be read on this machine. Copy the file to every machine that computes."
+        ) from None
 
 
 @functools.cache

@@ -57,19 +57,19 @@ def check(file: UserFile, context_length: int) -> None:
     if isinstance(model, type) or not callable(model):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise Refusal(
-            f"learn got the network {file.label}, whose builder returns {what}: it is an Equinox module that takes one "
-            "example. Return one."
+            f"learn got the network {file.label}, whose builder returns {what}: it must return an Equinox module "
+            "that takes one example. Return one."
         )
     if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(model)):
         raise Refusal(
-            f"learn got the network {file.label}, whose builder returns a {type(model).__name__} without floating "
-            "point arrays: there is nothing to train. Return an Equinox module with weights."
+            f"learn got the network {file.label}, whose builder returns a {type(model).__name__} without "
+            "floating-point arrays: there is nothing to train. Return an Equinox module with weights."
         )
     shape = eqx.filter_eval_shape(_outputs, model, jnp.zeros((2, context_length), bool)).shape
     if shape != (2,):
         raise Refusal(
-            f"learn got the network {file.label}, whose output for one example of {context_length} bits has the shape "
-            f"{shape[1:]}: it is one number, the logit of label 1, of shape (). Return a scalar."
+            f"learn got the network {file.label}, whose output for one example of {context_length} bits has the "
+            f"shape {shape[1:]}: it must be one number, the logit of label 1, of shape (). Return a scalar."
         )
 
 

@@ -16,7 +16,7 @@ from genscope.lab.results.reduction import column, groups, name_of, shown
 
 @dataclass(frozen=True)
 class Bundle:
-    """The curves of one facet and one colour; `diverged` of them hold a number that is not finite."""
+    """The curves of one facet and one color; `diverged` of them hold a number that is not finite."""
 
     facet: Any
     name: str
@@ -27,7 +27,7 @@ class Bundle:
 
 
 def curves(figure: Curves, frame: pl.DataFrame) -> list[Bundle]:
-    """Curves per facet and colour, with their median if asked for, in which a run that ended keeps its last value."""
+    """Curves per facet and color, with their median if asked for, in which a run that ended keeps its last value."""
     found = []
     for facet, rows in groups(figure, shown(figure, frame), figure.facet):
         for name, cell in groups(figure, rows, figure.by):

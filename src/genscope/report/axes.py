@@ -42,7 +42,7 @@ def plain(value: float, _: float | None = None) -> str:
     """The label of a tick."""
     if value and not 1e-4 <= abs(value) < 1e6:
         return words.power(value).removeprefix("1·")
-    return f"{value:,.0f}".replace(",", "\u202f") if abs(value) >= 1000 else f"{value:g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:g}"
 
 
 def ticks(axes: Axes, values: Sequence[Any]) -> None:

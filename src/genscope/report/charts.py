@@ -90,7 +90,7 @@ def _within(reference: Reference, low: float, high: float) -> tuple[np.ndarray, 
 
 
 def _published(axes: Axes, figure: Line, found: dict[str, Look]) -> None:
-    """Hollow stars, in the colour of their series."""
+    """Hollow stars, in the color of their series."""
     for name, points in itertools.groupby(figure.published, key=lambda point: point.label):
         drawn = list(points)
         colour = found[drawn[0].by].colour if drawn[0].by in found else INK
@@ -150,7 +150,7 @@ def success(figure: Success, rates: Sequence[Rates], width: float = WIDTH) -> Ca
 
 
 def draw_rates(axes: Axes, each: Rates, look: Look, row: int, name: str = "") -> None:
-    """The shares of one panel and one colour, with the threshold in words."""
+    """The shares of one panel and one color, with the threshold in words."""
     colour, found = look.colour, each.threshold
     shares, ends = [share for share, *_ in each.shares], [end for _, *end in each.shares]
     if found.size is not None:
@@ -190,7 +190,7 @@ def curves(figure: Curves, bundles: Sequence[Bundle], width: float = WIDTH) -> C
 
 
 def draw_bundle(axes: Axes, each: Bundle, chosen: Look) -> None:
-    """The curves of one facet and one colour."""
+    """The curves of one facet and one color."""
     colour = chosen.colour
     look: dict[str, Any] = {"linewidth": 1.1} if each.median is None else {"linewidth": 0.8, "alpha": 0.45}
     for number, (x, y) in enumerate(each.curves):
@@ -212,7 +212,7 @@ def _height(width: float) -> float:
 
 
 def _title(figure: Line | Scatter | Success | Curves) -> str:
-    """What the colours tell apart, in words; nothing where the series have no axis in common."""
+    """What the colors tell apart, in words; nothing where the series have no axis in common."""
     return figure.label(figure.by) if figure.by else ""
 
 

@@ -1,4 +1,4 @@
-"""One figure of a store as a file: SVG, PNG or PDF, in the colours of a white page.
+"""One figure of a store as a file: SVG, PNG or PDF, in the colors of a white page.
 
 Guarantee: exact; the same store gives the same SVG, and letters stay letters in SVG and PDF.
 """
@@ -54,8 +54,8 @@ def _opening(store: Store, budget: str | None) -> tuple[Canvas, str]:
     panels = openings((name, declared(facts), chosen(store, name, budget)[1]) for name, facts in manifests.items())
     if not panels:
         raise Refusal(
-            f"the store holds {', '.join(manifests) or 'no study yet'}: the opening picture needs trials of a study "
-            "whose figures declare a part of it. Run genscope reproduce --budget quick, or name a study."
+            f"the store holds {', '.join(manifests) or 'no study yet'}, none of which the opening picture shows. "
+            "Run genscope reproduce --budget quick, or name a study."
         )
     return picture(panels), "; ".join(panel.found or panel.words for panel in panels)
 
@@ -64,7 +64,8 @@ def _figure(store: Store, study: str, number: int, budget: str | None) -> tuple[
     manifests = store.manifests()
     if study not in manifests:
         raise Refusal(
-            f"got the study {study}: the store holds {', '.join(manifests) or 'none yet'}. Choose among these."
+            f"got the study {study}: the store holds {', '.join(manifests) or 'none yet'}. Choose one of these, or "
+            "run it first."
         )
     figures = declared(manifests[study])
     listed = "; ".join(f"{place} {figure.title}" for place, figure in enumerate(figures, start=1))

@@ -1,4 +1,4 @@
-"""Heat maps as vector graphics: shades are degrees of opacity of one colour, so that a map suits light and dark pages.
+"""Heat maps as vector graphics: shades are degrees of opacity of one color, so that a map suits light and dark pages.
 
 Departures: Values are drawn in 24 shades of each sign; the tables and the store keep the numbers.
 Guarantee: exact up to the shades; an entry that is not a number is drawn as a cross.
@@ -84,7 +84,7 @@ def _name_blocks(axes: Axes, matrix: np.ndarray, blocks: Blocks) -> None:
 
 
 def _shades(axes: Axes, matrix: np.ndarray, largest: float) -> None:
-    """One path for all cells of a shade, neighbours in a row joined."""
+    """One path for all cells of a shade, neighbors in a row joined."""
     levels = np.round(np.nan_to_num(matrix, posinf=largest, neginf=-largest) / largest * _SHADES).astype(int)
     for level in np.unique(levels[levels != 0]).tolist():
         boxes = [_box(i, start, stop) for i, row in enumerate(levels == level) for start, stop in _runs(row)]
@@ -93,7 +93,7 @@ def _shades(axes: Axes, matrix: np.ndarray, largest: float) -> None:
 
 
 def _patch(shape: Path, level: int) -> PathPatch:
-    """Not smoothed at the edges, where neighbours would show a seam."""
+    """Not smoothed at the edges, where neighbors would show a seam."""
     look = {"facecolor": SERIES[0] if level > 0 else SERIES[1], "alpha": abs(level) / _SHADES}
     return PathPatch(shape, **look, linewidth=0, antialiased=False)
 

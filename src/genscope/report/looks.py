@@ -1,4 +1,4 @@
-"""One colour, one marker and one name for each thing, in every figure, whatever else is in it.
+"""One color, one marker and one name for each thing, in every figure, whatever else is in it.
 
 Filled marks are measured, hollow stars published; what is proved is a dashed line without marks.
 Guarantee: what the table names looks the same everywhere; other series look by their place in their figure.
@@ -50,7 +50,7 @@ _WORDS = {
 }
 
 
-_SMALLER = {"gru-128": ("gru", "P")}  # the colour of another, with a marker of its own
+_SMALLER = {"gru-128": ("gru", "P")}  # the color of another, with a marker of its own
 
 
 def said(name: str, figure: Figure | None = None) -> str:
@@ -83,6 +83,6 @@ def looks(axis: str | None, names: Sequence[str]) -> dict[str, Look]:
 
 
 def _look(place: int) -> Look:
-    """Six colours with six markers, then the colours again with other markers."""
+    """Six colors with six markers, then the colors again with other markers."""
     turn, rest = divmod(place, len(SERIES))
     return Look(SERIES[rest], MARKERS[(rest + turn) % len(MARKERS)])

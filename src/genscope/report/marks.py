@@ -100,7 +100,7 @@ def _mark(axes: Axes, x: float, mark: Mark, y: float, colour: str, shape: str, w
 
 
 def _join(axes: Axes, known: Sequence[tuple[float, float, bool]], colour: str) -> None:
-    """Lines between neighbours (x, y, vacuous), dotted where one of them is vacuous."""
+    """Lines between neighbors (x, y, vacuous), dotted where one of them is vacuous."""
     for dotted in (False, True):
         pairs = [pair for pair in itertools.pairwise(known) if dotted == any(vacuous for _, _, vacuous in pair)]
         x = [place for (left, _, _), (right, _, _) in pairs for place in (left, right, math.nan)]

@@ -90,7 +90,7 @@ def _draw(axes: Axes, made: Reduced) -> list["Name"]:
     return [*_series(figure, series), *laws, *_references(axes, figure), *_published(figure)]
 
 
-Name = tuple[float, str, str]  # height, words, colour
+Name = tuple[float, str, str]  # height, words, color
 
 
 def _series(figure: Line, series: Sequence[ReducedSeries]) -> list[Name]:
@@ -156,7 +156,7 @@ def _heights(axes: Axes, names: Sequence[Name]) -> list[float]:
     wanted = [float(axes.transData.transform((axes.get_xlim()[1], name[0]))[1]) - bottom for name in names]
     order = sorted(range(len(names)), key=lambda number: wanted[number])
     placed = list(wanted)
-    for _ in range(40):  # neighbours push each other apart
+    for _ in range(40):  # neighbors push each other apart
         for one, other in itertools.pairwise(order):
             overlap = _APART - (placed[other] - placed[one])
             if overlap > 0:

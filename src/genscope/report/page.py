@@ -57,7 +57,7 @@ def render(store: Store, *, budget: str | None = None, only: Sequence[str] = ())
     manifests = {name: facts for name, facts in store.manifests().items() if name in only or not only}
     if missing := [name for name in only if name not in manifests]:
         held = ", ".join(store.manifests()) or "none yet"
-        raise Refusal(f"the store has no results of {', '.join(missing)}: it holds {held}. Choose among these.")
+        raise Refusal(f"the store has no results of {', '.join(missing)}: it holds {held}. Choose from these.")
     claims = [each for each in verdicts.verdicts(store.verdicts()) if not only or {*each.studies} & {*only}]
     read = [
         _Read(f"study-{number}", manifest, *chosen(store, manifest["name"], budget))

@@ -1,4 +1,4 @@
-"""Matplotlib figures as SVG inside a page: the colours are the page's variables, the letters the page's font.
+"""Matplotlib figures as SVG inside a page: the colors are the page's variables, the letters the page's font.
 
 Guarantee: exact; the same figure gives the same text, its ids begin with the given name, and it loads nothing.
 """
@@ -139,6 +139,6 @@ def _rename(root: ET.Element, name: str) -> None:
 
 
 def _theme(style: str) -> str:
-    """Known colours become the page's variables, with themselves as what holds outside a page."""
+    """Known colors become the page's variables, with themselves as what holds outside a page."""
     style = re.sub(r"\s*font-family:[^;]*;?", "", style)
     return re.sub("#[0-9a-f]{6}", lambda m: f"var({_VARIABLES[m[0]]}, {m[0]})" if m[0] in _VARIABLES else m[0], style)

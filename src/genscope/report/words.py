@@ -9,11 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_THIN = "\u202f"
-
 
 def number(value: Any) -> str:
-    """A scalar in at most three significant digits, thousands apart.
+    """A scalar in at most three significant digits, with commas between thousands.
 
     >>> number(1 - 2e-9), number(1.0)
     ('1 − 2·10⁻⁹', '1')
@@ -31,7 +29,7 @@ def number(value: Any) -> str:
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if isinstance(value, int) or abs(value) >= 100:
-        return f"{value:,.0f}".replace(",", _THIN).replace("-", "−") if abs(value) < 1e7 else power(value)
+        return f"{value:,.0f}".replace("-", "−") if abs(value) < 1e7 else power(value)
     if value != 0 and abs(value) < 1e-3:
         return power(value)
     if 0 < abs(value - 1) < 5e-4:  # what is not 1 is not written as 1
@@ -43,7 +41,7 @@ def rough(value: float) -> str:
     """A number as a heading has it: whole ones as they are, others in two significant digits.
 
     >>> rough(50.0), rough(2.567), rough(44.31), rough(1e8), rough(12345.6)
-    ('50', '2.6', '44', '10⁸', '12\u202f000')
+    ('50', '2.6', '44', '10⁸', '12,000')
     """
     if 0 < abs(value - 1) < 5e-3:
         return number(value)
@@ -74,8 +72,7 @@ def measured(value: float | None, low: float | None, high: float | None) -> tupl
     if low is not None and high is not None and 0 < high - low < math.inf and max(abs(low), abs(high)) < 1e7:
         digits = max(0, 1 - math.floor(math.log10(high - low)))
         shown, least, most = (
-            f"{each:,.{digits}f}".replace(",", _THIN).replace("-", "−") if each is not None else "none"
-            for each in (value, low, high)
+            f"{each:,.{digits}f}".replace("-", "−") if each is not None else "none" for each in (value, low, high)
         )
         return shown, f"[{least}, {most}]"
     shown = "none" if value is None else number(value)

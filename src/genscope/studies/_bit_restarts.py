@@ -1,8 +1,8 @@
 """Restarts: several runs on one sample, of which one is chosen by a rule that sees no label beyond the sample's.
 
-What fails at long contexts is the run and not the sample: with enough samples some initialisations memorise theirs
+What fails at long contexts is the run and not the sample: with enough samples some initializations memorize theirs
 before they see the relevant bits, and others on the same sample do not. Two runs that learned the function agree on
-inputs that nobody labelled; two that memorised disagree. So runs are made two at a time, until two of them agree.
+inputs that nobody labeled; two that memorized disagree. So runs are made two at a time, until two of them agree.
 
 Source: house design; edelman2022, Figure 2, trains once.
 Departures: runs end by their training loss, never by a held-out label.
@@ -142,7 +142,7 @@ def train_restarts(
     """Draw a training set that identifies the support, and fit classifiers to it, full batch, two at a time.
 
     Two end together when their mean training loss is below `SETTLED`. No more follow once two of all runs agree on
-    every unlabelled input, or after `runs` of them. Held-out examples are looked at when all is over.
+    every unlabeled input, or after `runs` of them. Held-out examples are looked at when all is over.
     """
     chosen = settings(preset)
     if chosen.dropout or chosen.decay:

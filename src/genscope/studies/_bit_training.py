@@ -3,7 +3,7 @@
 Source: edelman2022, Section 6 (experiments); sizes and scales are recalled from the paper, not in the texts we have.
 Departures: the preset "tuned" is ours (docs/decisions.md); "minGPT" has the paper's scale of 0.02 everywhere; "paper"
 adds the dropout and decay of a public replication, and is trained in the plain form, at short contexts alone.
-Guarantee: exact; support, initialisation, training data and validation data come from separate streams.
+Guarantee: exact; support, initialization, training data and validation data come from separate streams.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from genscope.train.padding import example_weights, padded_size
 
 @dataclass(frozen=True)
 class Preset:
-    """Initialisation, optimizer and the most steps of a training run."""
+    """Initialization, optimizer and the most steps of a training run."""
 
     initialisation: Initialisation
     epsilon: float = 1e-8

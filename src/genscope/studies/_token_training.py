@@ -5,7 +5,7 @@ Source: mousavi2025, Figures 1 to 3 and Appendix E.
 Departures: a second threshold, `RELATIVE` times the risk 1 - 1/N of the best predictor that ignores the index: the
 published ones lie above that risk for small N. Transformer and FFN of several lengths share one program by padding,
 which changes nothing but rounding.
-Guarantee: exact up to the screen's probability of missing (`train.screen`); task, initialisation, training data and
+Guarantee: exact up to the screen's probability of missing (`train.screen`); task, initialization, training data and
 test data come from separate streams.
 """
 

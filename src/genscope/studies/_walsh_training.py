@@ -4,7 +4,7 @@ Source: lintilhac2026, Section 2.1 and Appendix A.
 Departures: batches of 64 with gradients cut at length 1 (the paper's 256 needs several times the epochs; it says that
 larger batches fail at degree 5); learning rate 1e-3 and no dropout are ours, since the text we have does not say. A
 run that does not converge within its steps is stored as such, where the paper draws another function.
-Guarantee: exact; function, sample, initialisation and order of the batches come from separate streams.
+Guarantee: exact; function, sample, initialization and order of the batches come from separate streams.
 """
 
 import functools

@@ -32,7 +32,7 @@ from genscope.tasks import ideal_sample_size, information_bound
 
 
 def trial(key: Key[Array, ""], **point: Any) -> dict[str, Any]:
-    """One run whose support, initialisation and data all follow from the trial's key.
+    """One run whose support, initialization and data all follow from the trial's key.
 
     `success` is 100 % on 10,000 held-out examples at some evaluation, where the run ends; `validation_accuracy` is the
     last network's on the same examples.

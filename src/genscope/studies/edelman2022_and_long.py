@@ -42,7 +42,7 @@ STUDY = Study(
             caption=(
                 "The threshold as in Figure 2 of the paper, for contexts beyond its range, with 95 % intervals. "
                 "A context at which the success rate levels off below 80 % has no threshold and is marked by a cross. "
-                "Stars: the paper's points, digitised to within a sample or two."
+                "Stars: the paper's points, digitized to within a sample or two."
             ),
         ),
         dataclasses.replace(FIGURES[1], title="Success against sample size at long contexts", source=""),
@@ -53,7 +53,7 @@ STUDY = Study(
 
 
 def crossed_trial(key: Key[Array, ""], *, initialisation: int, sample: int, **point: Any) -> dict[str, Any]:
-    """One cell of a crossed design: initialisation number `initialisation` meets support and data number `sample`."""
+    """One cell of a crossed design: initialization number `initialisation` meets support and data number `sample`."""
     data_key = derived(stream(key, "sample"), sample)
     return learn_and(
         support_key=stream(data_key, "support"),
@@ -65,7 +65,7 @@ def crossed_trial(key: Key[Array, ""], *, initialisation: int, sample: int, **po
 
 SOURCES = Study(
     name="edelman2022-and-sources",
-    title="Sparse AND: is it the initialisation or the data?",
+    title="Sparse AND: is it the initialization or the data?",
     source="edelman2022, Figure 2 (variance between trials)",
     trial=crossed_trial,
     trial_cost=2.0,
@@ -95,10 +95,10 @@ SOURCES = Study(
             title=f"Success by {word}",
             caption=(
                 f"Share of successful trials for each {word}, over all numbers of the other; 95 % Wilson intervals. "
-                "If only the sample mattered, all initialisations would agree."
+                "If only the sample mattered, all initializations would agree."
             ),
             labels=LABELS
-            | {"initialisation": "initialisation number", "sample": "number of the sample (with support)"},
+            | {"initialisation": "initialization number", "sample": "number of the sample (with support)"},
             where={"context_length": 800},
             x=axis,
             y=Mean("success"),

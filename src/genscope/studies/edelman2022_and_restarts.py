@@ -150,7 +150,7 @@ FIGURES = (
                 ("by_partner", "Agrees best with another run"),
                 ("by_attention", "Most concentrated attention"),
                 ("by_vote", "Agrees best with the majority"),
-                ("by_confidence", "Largest logits on unlabelled inputs"),
+                ("by_confidence", "Largest logits on unlabeled inputs"),
                 ("by_loss", "Least training loss"),
                 ("by_slowness", "Took longest to fit its sample"),
                 ("by_norm", "Least norm"),

@@ -178,7 +178,7 @@ _heights = eqx.filter_jit(ScalarAttention.curve)
 
 
 def _oriented(height: Float[np.ndarray, " places"]) -> Float[np.ndarray, " places"]:
-    """A curve for comparison with others: centred, at most 1 in size, and beginning above 0; the read-out undoes it."""
+    """A curve for comparison with others: centered, at most 1 in size, beginning above 0; the read-out undoes it."""
     centred = height - height.mean()
     return centred / max(np.abs(centred).max(), 1e-30) * (1 if centred[0] >= 0 else -1)
 
@@ -197,14 +197,14 @@ def _turns(height: Float[np.ndarray, " places"]) -> int:
 
 def _check(point: Point) -> None:
     if point["scores"] not in SCORES:
-        raise Refusal(f"scores are {' or '.join(SCORES)}. Choose one of them.")
+        raise Refusal(f"scores must be {' or '.join(SCORES)}. Choose one of them.")
     length, degree = int(point["context_length"]), int(point["degree"])
     if not 1 <= degree <= length <= LARGEST:
-        raise Refusal(f"1 <= degree <= context_length <= {LARGEST}. Choose such values.")
+        raise Refusal(f"the values must satisfy 1 <= degree <= context_length <= {LARGEST}. Change them.")
     if not 1 <= int(point["sparsity"]) <= 20:
-        raise Refusal("sparsity lies between 1 and 20. Choose such a value.")
+        raise Refusal("sparsity must be between 1 and 20. Change it.")
     if not 0 < float(point["scale"]) <= 10:
-        raise Refusal("scale, of the initial scores, lies between 0 and 10. Choose such a value.")
+        raise Refusal("scale, of the initial scores, must be between 0 and 10. Change it.")
 
 
 _PAPER = {"context_length": [20], "sparsity": [3]}
@@ -248,7 +248,7 @@ STUDY = Study(
             title="The curve that every row applies",
             folded=True,
             caption=(
-                "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1], centred and "
+                "The learned curve g over the scalars that the rows in use reach, rescaled to [0, 1], centered and "
                 "turned so that it begins above 0; one thin line per run, the median bold. A row that only counts the "
                 "ones among k bits needs k - 1 turns for their parity; one that also uses its own bit needs fewer."
             ),
@@ -257,7 +257,7 @@ STUDY = Study(
             where={"scores": "factored", "scale": 1.0, "converged": True},
             x="curve_at",
             y=("curve",),
-            quantity="g(a), centred and scaled",
+            quantity="g(a), centered and scaled",
             facet="degree",
         ),
         Line(

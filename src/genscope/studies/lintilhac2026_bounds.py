@@ -218,10 +218,10 @@ def _dominated(
 
 def _check(point: Point) -> None:
     if point["constant"] not in CONSTANTS:
-        raise Refusal(f"constant is {' or '.join(CONSTANTS)}. Choose one of them.")
+        raise Refusal(f"constant must be {' or '.join(CONSTANTS)}. Choose one of them.")
     check_training(point)
     if int(point["sparsity"]) > int(point["context_length"]):
-        raise Refusal("a construction has as many components as bits, at most. Lower the sparsity.")
+        raise Refusal("a construction has at most as many components as bits. Lower the sparsity.")
 
 
 _LABELS = {

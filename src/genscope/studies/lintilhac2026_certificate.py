@@ -4,7 +4,7 @@ Source: lintilhac2026, Section 1.2 (the bound), Definition 1 (the learner) and S
 Departures: the paper reports bounds for constructions, under an assumption; these are certificates for trained networks
 with randomly drawn weights. Larger samples than the paper's, one deviation per weight, a narrower network ("small").
 Learners: "plain" finds deviations for the weights of plain training, "noisy" goes on to train on the bound, and both
-have their prior at the initialisation. "split" has it at the network trained on the first part of the sample, and is
+have their prior at the initialization. "split" has it at the network trained on the first part of the sample, and is
 certified on the rest.
 Guarantee: that of `measure.certificate`, per trial at confidence 0.95; a network that did not learn is a result.
 """
@@ -47,7 +47,7 @@ def trial(
     sample_size: int,
     steps: int,
 ) -> dict[str, Any]:
-    """Train, certify, and measure the randomised predictor on fresh inputs."""
+    """Train, certify, and measure the randomized predictor on fresh inputs."""
     task = WalshSum.draw(stream(key, "task"), context_length=context_length, degree=degree, sparsity=sparsity)
     sample = task.sample(stream(key, "sample"), sample_size)
     start = BitTransformer(context_length, **NETWORKS[network], key=stream(key, "init"))
@@ -96,7 +96,7 @@ def _check(point: Point) -> None:
     within(steps=(1, 10**6))(point)
     for axis, known in (("learner", LEARNERS), ("network", tuple(NETWORKS))):
         if axis in point and point[axis] not in known:
-            raise Refusal(f"{axis} is one of {', '.join(known)}. Choose one of them.")
+            raise Refusal(f"{axis} must be one of {', '.join(known)}. Choose one of them.")
 
 
 _COMMON = {"context_length": [20], "sparsity": [2]}
@@ -127,7 +127,7 @@ STUDY = Study(
         Line(
             title="Certified risk of trained networks",
             caption=(
-                "Certificate at confidence 0.95 for the squared loss clipped at 1, of the randomised network of about "
+                "Certificate at confidence 0.95 for the squared loss clipped at 1, of the randomized network of about "
                 "10,000 weights, against the sample size; functions of degree 2 with two components on 20 bits. "
                 "Learners: plain training with deviations fitted afterwards (plain), training on the bound (noisy), "
                 "and a prior trained on the first 8,192 examples (split)."
@@ -159,7 +159,7 @@ STUDY = Study(
         ),
         Line(
             title="What the certificate is about",
-            caption="Risk of the same randomised networks on fresh inputs, to compare with the certificate.",
+            caption="Risk of the same randomized networks on fresh inputs, to compare with the certificate.",
             labels={"sample_size": "samples n", "risk": "risk on fresh inputs"},
             where={"degree": 2, "network": "small"},
             x="sample_size",

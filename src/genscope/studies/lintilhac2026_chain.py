@@ -176,7 +176,7 @@ def least(works: Callable[[int], bool], start: int, last: int) -> int | None:
 
 
 def trial(key: Key[Array, ""], *, method: str, target: str, context_length: int) -> dict[str, Any]:
-    """Search the least sample from which a run learns; all its runs share strings and initialisation."""
+    """Search the least sample from which a run learns; all its runs share strings and initialization."""
     size = context_length if target == "all" else context_length // 2
     task = ParityChain.draw(stream(key, "task"), context_length=context_length, support_size=size)
     runs: dict[int, ChainRun] = {}

@@ -101,15 +101,17 @@ def check_shape(point: Point) -> None:
     within(context_length=(1, 16), degree=(1, 16), sparsity=(1, 16))(point)
     bits, degree, sparsity = (int(point[axis]) for axis in ("context_length", "degree", "sparsity"))
     if sparsity > min(bits, math.comb(bits, degree)):
-        raise Refusal("sparsity is at most the number of bits, and of their subsets of that degree. Lower it.")
+        raise Refusal(
+            "sparsity must be at most the number of bits, and at most the number of subsets of that degree. Lower it."
+        )
 
 
 def check_case(point: Point) -> None:
-    """A trace has one of the six cases, a parameterisation and a method."""
+    """A trace has one of the six cases, a parameterization and a method."""
     known = {"case": tuple(CASES), "variant": ("full", "minimal"), "method": tuple(METHODS)}
     for axis, values in known.items():
         if axis in point and point[axis] not in values:
-            raise Refusal(f"{axis} is one of {', '.join(values)}. Choose one of them.")
+            raise Refusal(f"{axis} must be one of {', '.join(values)}. Choose one of them.")
 
 
 _SHAPES = ((6, 2, 2), (8, 3, 4), (10, 2, 5), (10, 5, 3), (12, 3, 6), (12, 12, 1), (14, 4, 8), (14, 7, 2))  # T, k, s
@@ -177,7 +179,7 @@ TRACES = Study(
             title="Trace of the Hessian by formula and by differentiation",
             folded=True,
             caption=(
-                "Each point is one function and parameterisation: the trace of the Hessian of the mean squared loss "
+                "Each point is one function and parameterization: the trace of the Hessian of the mean squared loss "
                 "over the whole cube by automatic differentiation, against the closed form."
             ),
             source="lintilhac2026, Theorems 13 and 14",

@@ -11,7 +11,7 @@ strings are uniform: of the 1,024 strings of T = 10, about a fifth are in a samp
 What the budget `paper` holds in store, from one run each at 8,192 strings: degree 3 with 5 components converges after
 286 epochs (101 CPU seconds) with a gap of 0.006, degree 5 with 2 components after 212 (66) with one of 0.002. Degree 5
 with 20 components does not within its 50,000 steps (141 CPU seconds): the training error falls from 0.70 after 117
-epochs to 0.15 after 390, while the test error rises from 1.1 to 1.5, where a constant has 1. It memorises; more steps
+epochs to 0.15 after 390, while the test error rises from 1.1 to 1.5, where a constant has 1. It memorizes; more steps
 would probably end in a large gap, not in the function.
 """
 
@@ -154,7 +154,7 @@ STUDY = Study(
             log_x=True,
         ),
     ),
-    # The same function, initialisation and first draws in every sample size and with more steps.
+    # The same function, initialization and first draws in every sample size and with more steps.
     paired=frozenset({"sample_size", "steps"}),
     batch=1,
     check=check,

@@ -3,8 +3,8 @@ r"""Squared norm and Hessian trace of trained Transformers against those of the 
 Source: lintilhac2026, Figure 2, Section 2.2 and Appendix A: T = 20, 8,192 strings.
 Departures: those of `_walsh_training`; the construction has the value scale of the training labels ($\chi$, loss four
 times that of $\varphi$) in the paper's weights (`full`), in the paper's weights with parameters for the bit's
-coordinate alone (`minimal`), and tuned. Further arms change the initialisation, the weight decay, or add weight noise:
-the norm of a trained network is mostly that of its initialisation.
+coordinate alone (`minimal`), and tuned. Further arms change the initialization, the weight decay, or add weight noise:
+the norm of a trained network is mostly that of its initialization.
 Guarantee: norms are exact. Traces are unbiased estimates at the training sample: 64 probes, four on each of 16 parts of
 32 strings, so that the spread over parts covers the choice of probes and of strings; the Gauss–Newton part is exact on
 these 512 strings. The construction's norms and gradients are closed forms.

@@ -165,8 +165,7 @@ def _check(point) -> None:
         most = min(length, math.comb(length, degree))
         if int(point["sparsity"]) > most:
             raise Refusal(
-                f"{length} bits have {most} components of degree {degree} for a construction. Choose a sparsity of at "
-                "most that."
+                f"a construction on {length} bits has at most {most} components of degree {degree}. Lower the sparsity."
             )
 
 

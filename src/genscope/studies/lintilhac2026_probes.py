@@ -71,7 +71,7 @@ def trial(key: Key[Array, ""], *, context_length: int, degree: int, sparsity: in
 def _check(point) -> None:
     within(context_length=(2, 1000), degree=(1, 16), sparsity=(1, 1000))(point)
     if "restriction" in point and point["restriction"] not in RESTRICTIONS:
-        raise Refusal(f"restriction is one of {', '.join(RESTRICTIONS)}. Choose one of them.")
+        raise Refusal(f"restriction must be one of {', '.join(RESTRICTIONS)}. Choose one of them.")
 
 
 def _points(lengths: list[int]) -> tuple[dict[str, Any], ...]:

@@ -81,7 +81,7 @@ def _outputs(model: BitTransformer, x: Array) -> Array:
 
 STUDY = Study(
     name="lintilhac2026-probes-trained",
-    title="Which function has a Transformer learnt? Degree and sparsity from queries",
+    title="Which function has a Transformer learned? Degree and sparsity from queries",
     source="lintilhac2026, Figure 8",
     trial=trial,
     revision=2,

@@ -73,7 +73,7 @@ def _judged(value: float, trivial: float) -> dict[str, Any]:
 def constant_risk(blocks: int, clip: float) -> float:
     r"""$\min_c\mathbb E\min((f-c)^2,B)$ over a tiling with $s$ blocks, whose values $j/\sqrt s$ are binomial.
 
-    The best $c$ is the mean of the values within $\sqrt B$ of it, a run of neighbours. For any run the variance inside
+    The best $c$ is the mean of the values within $\sqrt B$ of it, a run of neighbors. For any run the variance inside
     plus $B$ times the weight outside is at least the risk at its mean, so the least of these over all runs is exact.
     """
     values = (np.arange(blocks + 1) - blocks / 2) / np.sqrt(blocks)
@@ -125,9 +125,9 @@ def _largest(matrix: np.ndarray) -> float:
 def _check(point: Point) -> None:
     within(context_length=(1, 1024), degree=(1, None), constant=(1e-9, 1e9), sample_size=(8, 1e15))(point)
     if point.get("bound", BOUNDS[0]) not in BOUNDS:
-        raise Refusal(f"bound is one of {', '.join(BOUNDS)}. Choose one of them.")
+        raise Refusal(f"bound must be one of {', '.join(BOUNDS)}. Choose one of them.")
     if {"context_length", "degree"} <= {*point} and int(point["context_length"]) % int(point["degree"]):
-        raise Refusal("the degree divides the context length: blocks tile the bits. Change one of them.")
+        raise Refusal("the degree must divide the context length, since blocks tile the bits. Change one of them.")
 
 
 _SIZES = [10**power for power in range(4, 11)]

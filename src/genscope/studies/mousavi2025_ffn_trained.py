@@ -8,8 +8,8 @@ Networks: "plain", the paper's two hidden layers on $(x,t)$ with t one-hot; "ind
 a read-out for each t, which can represent the best predictor of the theorem's proof.
 
 Source: mousavi2025, Theorem 9 and Definition 8 (training is ours).
-Departures: GELU stands for ReLU, whose regularised stationary points lie on kinks, where there is no gradient; sizes
-are small, N = 5, d = 4. All weights are regularised alike.
+Departures: GELU stands for ReLU, whose regularized stationary points lie on kinks, where there is no gradient; sizes
+are small, N = 5, d = 4. All weights are regularized alike.
 Guarantee: in 64 bits; risks on fresh prompts have standard errors, all else is exact up to rounding.
 """
 

@@ -26,7 +26,7 @@ def one_probability(counts: Float[np.ndarray, " weights"], probability: float) -
 
 
 def balanced_probability(counts: Float[np.ndarray, " weights"]) -> float:
-    """The p that minimises |P[f = 1] - 1/2|; among several the one nearest 1/2, and then the smaller.
+    """The p that minimizes |P[f = 1] - 1/2|; among several the one nearest 1/2, and then the smaller.
 
     Constant functions are equally unbalanced everywhere and get 1/2.
     """

@@ -199,8 +199,8 @@ class TwoLayerLink(AbstractLink):
         w, b, a = self.weight.shape, self.bias.shape, self.outer.shape
         if len(w) != 2 or b != w[:1] or a != w[:1] or self.count < 1 or w[1] % self.count:
             raise Refusal(
-                f"TwoLayerLink got weight {w}, bias {b}, outer {a} and count={self.count}: they are [m, q*d], "
-                "[m], [m] and q. Make the sizes fit."
+                f"TwoLayerLink got weight {w}, bias {b}, outer {a} and count={self.count}: the shapes must be [m, "
+                "q*d], [m] and [m], for q tokens. Make the sizes fit."
             )
 
     @property

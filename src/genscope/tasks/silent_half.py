@@ -72,7 +72,7 @@ class SilentHalf(AbstractTask):
         return jnp.concatenate([x, jnp.zeros_like(x)], axis=1)
 
     def target(self, x: Float[Array, "N d"]) -> Float[Array, " N"]:
-        """0 in the first half, the centred sum of squares in the second."""
+        """0 in the first half, the centered sum of squares in the second."""
         half = self.context_length // 2
         value = SquaredNorm(self.sparsity, self.dim)(x[: self.sparsity])
         return jnp.where(jnp.arange(self.context_length) < half, 0, value)

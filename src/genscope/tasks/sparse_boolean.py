@@ -206,8 +206,8 @@ class SparseThreshold(AbstractSymmetric):
         size = self.support_size
         if not 1 <= self.threshold <= size:
             raise Refusal(
-                f"SparseThreshold got threshold={self.threshold} with {size} positions: at least 1 and at most {size} "
-                "ones can be asked for. Change the threshold, or write a constant as SparseExpression."
+                f"SparseThreshold got threshold={self.threshold} with {size} positions: the threshold must be 1 to "
+                f"{size}. Change it, or write a constant as SparseExpression."
             )
 
     def accepts(self, ones: Any) -> Any:
@@ -253,8 +253,9 @@ class SparseExpression(AbstractSparseBoolean):
         size = np.shape(support)[-1]
         if entries.shape != (2**size,) or not np.isin(entries, (0, 1)).all():
             raise Refusal(
-                f"SparseExpression got a table of shape {entries.shape} for {size} positions: it has a value 0 or 1 "
-                f"for each of the 2^{size} = {2**size} inputs. Give that many, the first position varying fastest."
+                f"SparseExpression got a table of shape {entries.shape} for {size} positions: it must have a value "
+                f"0 or 1 for each of the 2^{size} = {2**size} inputs. Give that many, with the first position "
+                "varying fastest."
             )
         task = cls(_array(support), context_length, 0.5, number_of_table(entries.astype(bool)))
         return _with_probability(task, probability)

@@ -1,7 +1,7 @@
 r"""Random sparse Fourier–Walsh expansions of one degree, on uniform bits.
 
 Source: lintilhac2026, Section 2.1 (degree k, s components, coefficients $|N(0,1)|$).
-Departures: coefficients are scaled to length 1, as in `fourier.walsh`: the paper's "centred with variance 1" is a
+Departures: coefficients are scaled to length 1, as in `fourier.walsh`: the paper's "centered with variance 1" is a
 property of the function.
 Guarantee: exact; every list of distinct supports has the same probability up to a relative error of s T / 2^32 each.
 

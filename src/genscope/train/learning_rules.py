@@ -1,12 +1,12 @@
-r"""Learning rules of the theory as objectives: regularised, constrained and of least norm; and stationary points.
+r"""Learning rules of the theory as objectives: regularized, constrained and of least norm; and stationary points.
 
 Norms are those of all floating point arrays of a model together, $\|\mathrm{vec}\,\Theta\|$, in the scale of its
 parameters.
 
 Source: mousavi2025, Section 2 (constrained ERM; minimum-norm $\epsilon$-ERM, Eq. 2.4) and Definition 8 (stationary
-points of the regularised risk).
+points of the regularized risk).
 Departures: descent finds what it finds: a stationary point of the rule, not its global minimum. Definition 8 asks for
-stationarity in the first layer only; here the whole network is regularised and stationary.
+stationarity in the first layer only; here the whole network is regularized and stationary.
 Guarantee: values and gradients are exact on the examples of a step. `Stationary` measures the gradient of what is
 descended, over all examples.
 """

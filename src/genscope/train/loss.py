@@ -143,8 +143,8 @@ def masked(y: Shaped[np.ndarray, "size ..."], mask: Shaped[np.ndarray, "size ...
     y, mask = np.asarray(y), np.asarray(mask)
     if y.shape != mask.shape or y.dtype.kind not in "iu" or not np.isin(mask, (0, 1)).all():
         raise Refusal(
-            f"got labels of type {y.dtype} and shape {y.shape} with a mask of shape {mask.shape}: a mask has a 1 or 0 "
-            "for every label, and labels are whole numbers. Give such a mask, or none."
+            f"got labels of type {y.dtype} and shape {y.shape} with a mask of shape {mask.shape}: a mask must have "
+            "a 1 or 0 for every label, and labels must be whole numbers. Correct the mask, or leave it out."
         )
     return np.where(mask == 1, y.astype(np.int64), IGNORED)
 

@@ -32,8 +32,9 @@ class Minibatch(AbstractSource):
     def __init__(self, examples: Batch, size: int, *, rows: int, key: Key[Array, ""]):
         if not 1 <= size <= len(examples.y) or rows < 1:
             raise Refusal(
-                f"Minibatch got {size=} of {len(examples.y)} examples, {rows=}: a sample is some of the examples, and "
-                "a step reads at least one row. Correct the one that is not."
+                f"Minibatch got size={size!r} of {len(examples.y)} examples, rows={rows!r}: the size must not "
+                "exceed the number of examples, and a step must read at least one row. Correct the one that is out "
+                "of range."
             )
         self.examples, self.key, self.rows = examples, key, rows
         self.size = np.asarray(size, np.int32)  # an array, so that programs are not compiled for it

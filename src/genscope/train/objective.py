@@ -1,6 +1,6 @@
 r"""What training descends: a mean loss, the mean loss at noisy weights, or a PAC-Bayes bound.
 
-Source: lintilhac2026, Definition 1 (a learner that minimises loss, norm and trace), by way of sharpness as the mean
+Source: lintilhac2026, Definition 1 (a learner that minimizes loss, norm and trace), by way of sharpness as the mean
 loss at perturbed weights; dziugaite2017 (training on the bound itself).
 Departures: the expected loss at drawn weights takes the place of the trace, which `train.low_sharpness` has itself, at
 four times the cost; deviations are learned.

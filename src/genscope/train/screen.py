@@ -63,7 +63,7 @@ def screened(
     def look(state):
         seen, _, _, moments, kept = state
         now = losses(seen)
-        # All are centred before they are squared, so that float32 sums lose nothing.
+        # All are centered before they are squared, so that float32 sums lose nothing.
         known = jax.lax.dynamic_slice(centred, (0, seen), (count, chunk))
         rows = jnp.concatenate([jnp.ones((1, chunk), now.dtype), known, (now - threshold)[None]])
         moments, kept = moments + rows @ rows.T, jax.lax.dynamic_update_slice(kept, now, (seen,))

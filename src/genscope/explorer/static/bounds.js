@@ -87,14 +87,14 @@ function cardOf(bound, index, facts) {
 // --- Numbers ----------------------------------------------------------------------------------------------------------
 
 function promiseOf(facts, index) {
-  const head = element("h3", {}, element("span", { class: "mark", "aria-hidden": "true" }), `${facts.name}: ${facts.title}`);
+  const head = element("h3", {}, element("span", { class: "mark", "aria-hidden": "true" }), `${facts.name}: ${facts.title.replace(/\.$/, "")}`);
   const command = element("pre", {}, facts.command);
   if (facts.error) {
     return element("section", { class: "card promise", style: mine(index) }, head, element("p", { class: "message error" }, facts.error));
   }
   const rows = facts.terms.map((term) => element("tr", {}, element("th", { scope: "row" }, term.name), element("td", {}, term.shown)));
   return element("section", { class: "card promise", style: mine(index) }, head,
-    element("p", { class: "value" }, facts.value === null ? "∞ (no float can hold it)" : facts.shown),
+    element("p", { class: "value" }, facts.value === null ? "∞ (too large for a float)" : facts.shown),
     element("p", { class: "small muted" }, `${facts.lower ? "At least this: " : ""}${facts.measure} · ${facts.source}`),
     element("p", { class: facts.vacuous ? "fails" : facts.explicit ? "holds" : "undecided" }, facts.trust),
     facts.terms.length > 1 ? element("table", {}, element("caption", {}, "Terms, whose sum is the bound"), element("tbody", {}, ...rows)) : null,
@@ -207,7 +207,7 @@ function drawing(which) {
         showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, shapes: [...vacuous, ...crossings], margin: { t: 30 },
       });
       said.replaceChildren(...found.lines.map((line) => element("li", {},
-        line.error || [`${line.name}:`, line.said, line.proved, line.flat ? "It does not have this argument: a flat line." : "", line.note].filter(Boolean).join(" "))));
+        line.error || [`${line.name}:`, line.said, line.proved, line.flat ? "It does not depend on this argument, so its line is flat." : "", line.note].filter(Boolean).join(" "))));
       commands.replaceChildren(...found.lines.filter((line) => line.command).map((line) => element("pre", {}, line.command)));
       table.replaceChildren(numbersTable(found));
     } catch (problem) {

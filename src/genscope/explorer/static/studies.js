@@ -16,7 +16,7 @@ const keep = () => state.write({ ...view, tab: view.tab === "studies" ? "" : vie
   order: view.order === "finished" ? "" : view.order, descending: view.descending === "yes" ? "" : view.descending, first: view.first === "0" ? "" : view.first });
 const current = () => known?.studies.find((each) => each.name === view.study);
 const total = (study) => study.ok + study.failed;
-const count = (value) => value.toLocaleString("en").replaceAll(",", "\u202f");
+const count = (value) => value.toLocaleString("en");
 const trialsWord = (value) => `${count(value)} trial${value === 1 ? "" : "s"}`;
 
 /** Show what went wrong with a question, and nothing when it went well. */
@@ -221,7 +221,7 @@ const figures = latest(async (signal) => {
     const found = await ask("studies", "figures", { study: mine, selection }, signal);
     drawn = { study: mine, total: found.trials, at: Date.now() };
     place.replaceChildren(selectionOf(found), ...found.notes.map((note) => element("p", { class: "small" }, note)), ...figuresOf(found),
-      ...(found.figures.length ? [] : [element("p", {}, "This study declares no figure.")]),
+      ...(found.figures.length ? [] : [element("p", {}, "This study has no figures.")]),
       ...(found.failures ? [tableOf(found.failures)] : []),
       folded("What a trial does", ...found.about.map((text) => element("p", {}, text))),
       ...(found.command ? [folded("How to repeat it", element("pre", {}, found.command))] : []),

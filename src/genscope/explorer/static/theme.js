@@ -14,7 +14,7 @@
     const button = document.getElementById("theme");
     const show = (theme) => {
       button.textContent = { system: "◐", light: "☀", dark: "☾" }[theme];
-      const said = `Colours: ${theme === "system" ? "as the system" : theme}`;
+      const said = `Theme: ${theme}`;
       button.setAttribute("aria-label", said);
       button.title = said;
     };

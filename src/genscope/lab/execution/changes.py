@@ -24,7 +24,7 @@ def check_changes(store: Store, study: Study) -> None:
     ours = any(name.startswith("genscope/studies/") for name in now.parts)
     anew = "use another store" if ours else f"give the study a new revision (now {study.revision}) or use another store"
     raise Refusal(
-        f"{study.name} got more trials to compute, but {number} stored ones were computed by other code: {files} "
-        f"changed since. One median over both would mix two experiments. To begin anew, {anew}; to pool them all the "
-        "same, say --accept-changes (in Python accept_changes=True): every figure and verdict will carry a remark."
+        f"{study.name} has more trials to run, but {number} stored ones were computed by different code: {files} "
+        f"changed since. Pooling them would mix two experiments. To start over, {anew}; to pool them anyway, use "
+        "--accept-changes (in Python accept_changes=True): every figure and verdict will then carry a note."
     )

@@ -61,7 +61,7 @@ class Cluster(AbstractContextManager["Cluster"]):
             self._client = distributed.Client(address, set_as_default=False, name="genscope")
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise Refusal(
-                f"got the cluster {address}, where no Dask scheduler answers ({error}): an address is "
+                f"got the cluster {address}, where no Dask scheduler answers ({error}): an address looks like "
                 "tcp://host:8786 or tls://host:8786. Start `dask scheduler` there, or correct the address."
             ) from error
         self._threads, self._looked = 0, -_LOOK_SECONDS

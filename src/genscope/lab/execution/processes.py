@@ -41,7 +41,7 @@ class Processes(AbstractContextManager["Processes"]):
 
     def __init__(self, number: int, *, time_limit: float | None = None):
         if number < 1:
-            raise Refusal(f"got {number} worker processes: at least one computes. Give 1 or more.")
+            raise Refusal(f"got {number} worker processes: at least one is needed. Give 1 or more.")
         check_time_limit(time_limit)
         refuse_inside_worker()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
@@ -211,13 +211,13 @@ def _reason(end: _EndedError, time_limit: float | None) -> str:
 def check_time_limit(seconds: float | None) -> None:
     """Refuse a limit that is none."""
     if seconds is not None and not 0 < seconds < threading.TIMEOUT_MAX:
-        raise Refusal(f"got a time limit of {seconds} s: a trial gets a positive, finite time. Give such a number.")
+        raise Refusal(f"got a time limit of {seconds} s: it must be positive and finite. Change it.")
 
 
 def refuse_inside_worker() -> None:
     """Refuse to start workers in a worker, which would start workers in turn."""
     if IS_WORKER in os.environ:
         raise Refusal(
-            "got a run on worker processes inside a worker process, which only loads the file to find a study in it. "
-            "Put what the file runs under `if __name__ == '__main__':`."
+            "the file starts a run on worker processes while a worker process is loading it to find its study. Put "
+            "what the file runs under `if __name__ == '__main__':`."
         )

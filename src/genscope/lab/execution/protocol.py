@@ -47,16 +47,17 @@ def named(order: Order) -> Study:
     here = f"A worker on {platform.node()}"
     if order["genscope"] != VERSION:
         raise Refusal(
-            f"{here} has genscope {VERSION}, but the study is run by genscope {order['genscope']}: "
-            "their results must not mix. Install the same version on every machine."
+            f"{here} has genscope {VERSION}, but the study is run by genscope {order['genscope']}, and their "
+            "results must not be mixed. Install the same version on every machine."
         )
     study = resolve(order["study"])
     meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
     if (study.name, study.revision, study.stacked, study.batch, _digest(study)) != meant:
         raise Refusal(
-            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, and not the same code as "
-            f"where {order['name']!r}, revision {order['revision']}, was started: results must not mix. Copy the same "
-            "files to every machine and leave them alone while the study runs, or start the study anew."
+            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, but its code differs "
+            f"from that of {order['name']!r}, revision {order['revision']}, where the run was started, and their "
+            "results must not be mixed. Copy the same files to every machine and do not change them while the "
+            "study runs, or start the study again."
         )
     return study
 

@@ -23,8 +23,9 @@ def refer(study: Study) -> str:
             if value is study and (place := _place(module)) is not None:
                 return f"{place}:{variable}"
     raise Refusal(
-        f"got the study {study.name!r}, which is not a variable of any module: worker processes look it up by name. "
-        "Define it at the top of a Python file, or run it on threads (without workers, cluster and time limit)."
+        f"got the study {study.name!r}, which is not a variable of any module, but worker processes look it up by "
+        "name. Define it at the top level of a Python file, or run it on threads (without workers, cluster or time "
+        "limit)."
     )
 
 
@@ -35,7 +36,7 @@ def resolve(reference: str) -> Study:
     study = getattr(module, variable, None)
     if not isinstance(study, Study):
         raise Refusal(
-            f"got the reference {reference}, but {variable!r} is of type {type(study).__name__} there: it names a "
+            f"got the reference {reference}, but {variable!r} is of type {type(study).__name__} there: it must be a "
             "genscope.Study. Copy the same file to this machine."
         )
     return study

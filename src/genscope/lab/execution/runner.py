@@ -101,7 +101,7 @@ def run(
     if (selection.study, selection.revision) != (study.name, study.revision):
         raise Refusal(
             f"run got the study {study.name}, revision {study.revision}, and a selection of {selection.study}, "
-            f"revision {selection.revision}: a selection is run with its study. Select from this study."
+            f"revision {selection.revision}: a selection only runs with its own study. Select from this study."
         )
     with _pool(workers, pool) as computing:
         session = _Session(study, selection, store, computing, progress, retry_failed, accept_changes)
@@ -136,7 +136,9 @@ def run_all(
 @contextlib.contextmanager
 def _pool(workers: int | None, pool: Pool | None) -> Iterator[Pool]:
     if workers is not None and pool is not None:
-        raise Refusal(f"run got {workers=} and a pool: one of the two computes. Leave the workers out.")
+        raise Refusal(
+            f"run got workers={workers!r} and a pool: only one of the two can compute. Leave the workers out."
+        )
     if pool is not None:
         yield pool
         return

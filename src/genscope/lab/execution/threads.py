@@ -25,7 +25,7 @@ class Threads(AbstractContextManager["Threads"]):
 
     def __init__(self, number: int = 1):
         if number < 1:
-            raise Refusal(f"got {number} threads: at least one thread computes. Give 1 or more.")
+            raise Refusal(f"got {number} threads: at least one is needed. Give 1 or more.")
         self._number = number
         self._stop = threading.Event()
         self._clock = CompileClock()

@@ -59,7 +59,7 @@ def _outcome(study: str, search: Search, found: Mapping[str, Any] | None) -> boo
     if not isinstance(outcome, bool):
         raise Refusal(
             f"{study} searches by the value {search.outcome!r}, but a trial returned {search.outcome}={outcome!r} "
-            f"among {', '.join(found)}: a search needs a Boolean. Let the trial return one under this name."
+            f"among {', '.join(found)}: a search needs a Boolean. Return one under this name."
         )
     return outcome
 

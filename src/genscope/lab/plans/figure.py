@@ -90,7 +90,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Published:
-    """A value read from a paper, drawn beside the measured ones, in the colour of its series if `by` names one."""
+    """A value read from a paper, drawn beside the measured ones, in the color of its series if `by` names one."""
 
     x: float
     y: float
@@ -200,7 +200,7 @@ class Line(Figure):
 class Success(Figure):
     """Share of successful trials along the axis of a crossing, with the fitted curve, the level and the threshold.
 
-    One panel per value of `panel`, one colour per value of `by`.
+    One panel per value of `panel`, one color per value of `by`.
     """
 
     crossing: Crossing
@@ -215,7 +215,7 @@ class Curves(Figure):
 
     Where runs jump at different times, a median lies between two of them and shows steps that no run has.
     `x` names the array of steps, or, with `every`, only the horizontal axis: entry i was taken at step `every` * i.
-    Several values in `y`, or one value and `by`, give the colours; `facet` gives one panel per value of an axis;
+    Several values in `y`, or one value and `by`, give the colors; `facet` gives one panel per value of an axis;
     `quantity` says in words what the vertical axis measures.
     """
 

@@ -213,8 +213,8 @@ def select(
 def _check_points(study: Study, points: Collection[Point], seeds: int) -> None:
     if len(points) * seeds > MOST_TRIALS:
         raise Refusal(
-            f"{study.name} got {len(points)} points with {seeds} repetitions: one run has at most {MOST_TRIALS:,} "
-            "trials. Split it, or ask for fewer."
+            f"{study.name} got {len(points)} points with {seeds} repetitions: one run may have at most "
+            f"{MOST_TRIALS:,} trials. Split it, or ask for fewer."
         )
     if study.check is None:
         return
@@ -238,15 +238,17 @@ def same(left: Scalar, right: Scalar) -> bool:
 def _check_seeds(study: Study, seeds: int | None, seed: int | None) -> None:
     if seeds is not None and seed is not None:
         raise Refusal(
-            f"{study.name} got {seeds=} and {seed=}: the first is a number of repetitions, the second one of them. "
-            "Give one of the two."
+            f"{study.name} got seeds={seeds!r} and seed={seed!r}: seeds is the number of repetitions, seed picks "
+            "one of them. Give only one of the two."
         )
     if seeds is not None and seeds < 1:
-        raise Refusal(f"{study.name} got {seeds=}: a point has at least one repetition. Give 1 or more.")
+        raise Refusal(f"{study.name} got seeds={seeds!r}: each point needs at least one repetition. Give 1 or more.")
     if seeds is not None and seeds > MOST_TRIALS:
-        raise Refusal(f"{study.name} got {seeds=}: one run has at most {MOST_TRIALS:,} trials. Ask for fewer.")
+        raise Refusal(
+            f"{study.name} got seeds={seeds!r}: one run may have at most {MOST_TRIALS:,} trials. Ask for fewer."
+        )
     if seed is not None and not 0 <= seed < 2**31:
-        raise Refusal(f"{study.name} got {seed=}: seeds lie between 0 and 2^31 - 1. Give one of these.")
+        raise Refusal(f"{study.name} got seed={seed!r}: a seed must be between 0 and 2^31 - 1. Change it.")
 
 
 def _known(study: Study, axis: str) -> list[Scalar]:
@@ -267,12 +269,14 @@ def _check_axis(study: Study, axis: str, chosen: Sequence[Scalar]) -> None:
     numeric = kinds <= {int, float}
     for value in chosen:
         if not _storable(value):
-            raise Refusal(f"{study.name} got {axis}={value}: numbers are finite and fit in 64 bits. Choose another.")
+            raise Refusal(
+                f"{study.name} got {axis}={value}: numbers must be finite and fit in 64 bits. Choose another."
+            )
         if not any(same(value, other) for other in known) and not (numeric and type(value) in kinds):
             names = ", ".join(map(str, known))
             free = f"any numbers of type {' or '.join(sorted(kind.__name__ for kind in kinds))}"
             allowed = f"{names}, or {free}" if numeric and names else names or free
-            raise Refusal(f"{study.name} got {axis}={value!r}: its values are {allowed}. Choose among these.")
+            raise Refusal(f"{study.name} got {axis}={value!r}: its values are {allowed}. Choose from these.")
 
 
 def _storable(value: Scalar) -> bool:

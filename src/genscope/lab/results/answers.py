@@ -4,7 +4,8 @@
 `{ratio A/B}` compares two series at the largest x that both have, which is `{at A/B}`; `{least A}` and `{most A}` are
 extremes over all marks, `{law A}` tells which scaling law fits best. Where a figure has one series, or all are meant, A
 is left out.
-Guarantee: exact up to rounding; where a number is not measured there is no answer, and the title stands for it.
+Guarantee: exact up to rounding; where a number is not measured, or both ends of a
+series are the same, there is no answer, and the title stands for it.
 """
 
 import re
@@ -23,9 +24,19 @@ class _Unknown(Exception):
 def answer(words: str, series: Sequence[ReducedSeries], told: Callable[[float], str]) -> str:
     """The words with their fields filled, numbers written by `told`; empty where one is not known."""
     try:
+        _check_ends(words, series)
         return _FIELD.sub(lambda found: _fill(found[1], found[2] or "", series, told), words)
     except _Unknown:
         return ""
+
+
+def _check_ends(words: str, series: Sequence[ReducedSeries]) -> None:
+    """A sentence from one end of a series to the other needs two ends."""
+    fields = [(found[1], found[2] or "") for found in _FIELD.finditer(words)]
+    starts, ends = ({about for field, about in fields if field in pair} for pair in (("first", "from"), ("last", "to")))
+    for about in starts & ends:
+        if len({mark.x for mark in _measured(_named(series, about))}) < 2:
+            raise _Unknown
 
 
 def _fill(field: str, about: str, series: Sequence[ReducedSeries], told: Callable[[float], str]) -> str:

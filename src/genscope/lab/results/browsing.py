@@ -161,7 +161,7 @@ def _parse(text: str, columns: Mapping[str, Column]) -> list[Condition]:
     try:
         words = shlex.split(text)
     except ValueError:
-        raise Refusal(f"got the filter {text[:60]!r}, with a quotation mark that is not closed. Close it.") from None
+        raise Refusal(f"got the filter {text[:60]!r}, in which a quotation mark is not closed. Close it.") from None
     return [_condition(word, columns) for word in words]
 
 
@@ -177,7 +177,7 @@ def _condition(word: str, columns: Mapping[str, Column]) -> Condition:
     wrong = f"got the condition {word[:60]!r}: {name} is a {column.kind}"
     if column.kind == "text":
         if operator not in ("=", "!=", "~"):
-            raise Refusal(f"{wrong}, which is compared by = and != and searched by ~. Use one of these.")
+            raise Refusal(f"{wrong}, which is text: compare it with = or !=, or search it with ~.")
         return Condition(column, operator, value)
     if column.kind == "flag":
         if operator not in ("=", "!=") or value not in _FLAGS:
@@ -185,7 +185,7 @@ def _condition(word: str, columns: Mapping[str, Column]) -> Condition:
         return Condition(column, operator, _FLAGS[value])
     number = _number(value)
     if operator == "~" or number is None:
-        raise Refusal(f"{wrong}, which is compared with a number by = != < <= > >=. Write {name}>=1, say.")
+        raise Refusal(f"{wrong}, which is a number: compare it with = != < <= > or >=. Write, for example, {name}>=1.")
     return Condition(column, operator, number)
 
 

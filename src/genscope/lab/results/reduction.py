@@ -77,7 +77,7 @@ class ReducedSeries:
 
 @dataclass(frozen=True)
 class Rates:
-    """Success counts along an axis for one panel and one colour, and the threshold estimated from them."""
+    """Success counts along an axis for one panel and one color, and the threshold estimated from them."""
 
     panel: Any
     name: str
@@ -121,7 +121,7 @@ def _fits(figure: Line, marks: Sequence[Mark]) -> Fits | None:
 
 
 def success(figure: Success, reading: Reading) -> list[Rates]:
-    """Success counts per panel and colour, with their threshold."""
+    """Success counts per panel and color, with their threshold."""
     found = []
     for panel, rows in groups(figure, shown(figure, reading.frame), figure.panel):
         for name, cell in groups(figure, rows, figure.by):

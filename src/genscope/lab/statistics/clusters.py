@@ -24,8 +24,8 @@ def worth(shares: Mapping[float, Sequence[float]]) -> float:
     for size, values in shares.items():
         if not all(0 <= value <= 1 for value in values):
             raise Refusal(
-                f"a success curve got the outcomes {', '.join(map(str, values))} at size {size}: an outcome is true or "
-                "false, or the share of several that are, from 0 to 1. Let the trial return one of these."
+                f"a success curve got the outcomes {', '.join(map(str, values))} at size {size}: an outcome must be "
+                "true or false, or a share of successes from 0 to 1. Let the trial return one of these."
             )
     groups = [np.asarray(values, float) for values in shares.values() if len(values) > 1]
     freedom = np.array([len(group) - 1 for group in groups])

@@ -5,7 +5,7 @@ round is a function of the counts so far and of nothing else. A success rate tha
 threshold, which is reported and never extrapolated; beyond the sizes that were tried, a threshold is only known to lie
 on that side.
 
-Source: Chaloner and Verdinelli (1995) for designs that minimise an expected posterior variance.
+Source: Chaloner and Verdinelli (1995) for designs that minimize an expected posterior variance.
 Departures: the papers read the first success off a fixed grid; `threshold.first_reaching` does that.
 Guarantee: estimate; intervals cover the truth at their nominal level for logistic, probit and log-log curves with and
 without lapses, measured by simulation (tests/lab/test_threshold.py).

@@ -169,7 +169,7 @@ def measured(size: float, low: float, high: float) -> Threshold:
     """
     if not 0 < low < size < high:
         raise Refusal(
-            f"a measured threshold got {size} in [{low}, {high}]: the interval is around it. Check the numbers."
+            f"a measured threshold got {size} in [{low}, {high}]: the interval must contain it. Check the numbers."
         )
     deviation = (high - low) / 2 / 1.959963984540054
     sizes = np.linspace(max(size - 6 * deviation, size / 50), size + 6 * deviation, 201)
@@ -190,8 +190,8 @@ def fit_laws(lengths: Sequence[float], thresholds: Sequence[Threshold]) -> Fits:
     """Fit every law to the thresholds at the given lengths."""
     if len(lengths) != len(thresholds) or any(not length > 0 for length in lengths):
         raise Refusal(
-            f"fit_laws got {len(lengths)} lengths and {len(thresholds)} thresholds: each threshold has its positive "
-            "length. Give as many of one as of the other."
+            f"fit_laws got {len(lengths)} lengths and {len(thresholds)} thresholds: every threshold needs one "
+            "positive length. Give as many of one as of the other."
         )
     pairs = [(float(length), found) for length, found in zip(lengths, thresholds, strict=True)]
     known = [(length, found) for length, found in pairs if _usable(found)]

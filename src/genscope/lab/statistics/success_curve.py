@@ -151,7 +151,7 @@ class _Grid:
 
     @functools.cached_property
     def points(self) -> tuple[np.ndarray, np.ndarray]:
-        """Centres of the cells: log sizes, member x size x 1, and log slopes, member x size x slope."""
+        """Centers of the cells: log sizes, member x size x 1, and log slopes, member x size x slope."""
         log_size = _centres(self.sizes, self.shape[0])[:, :, None]
         line = self.shear[:, None, None] * (log_size - self.centre[:, None, None])
         return log_size, line + _centres(self.slopes, self.shape[1])[:, None, :]

@@ -221,7 +221,7 @@ def tried_only(counts: Counts) -> Counts:
     for size, (won, n) in counts.items():
         if not (size > 0 and 0 <= won <= n):
             raise Refusal(
-                f"A threshold got {won} successes in {n} trials at size {size}: sizes are positive, "
-                "and successes at most as many as trials. Check the counts."
+                f"A threshold got {won} successes in {n} trials at size {size}: sizes must be positive, with no "
+                "more successes than trials. Check the counts."
             )
     return {size: (won, n) for size, (won, n) in counts.items() if n}

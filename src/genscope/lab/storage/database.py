@@ -48,8 +48,8 @@ def parse(url: str) -> sa.URL:
     except (sqlalchemy.exc.ArgumentError, ValueError):  # the text is not repeated: it may hold a password
         begins = f" that begins with {scheme}://" if scheme.replace("+", "").isalnum() else ""
         raise Refusal(
-            f"Store got a URL{begins} and cannot read it: it should look like {_EXAMPLES}. "
-            "Check the port, and write special characters of a password as %XX."
+            f"Store got a URL{begins} that cannot be parsed: it should look like {_EXAMPLES}. Check the port, and "
+            "write special characters in a password as %XX."
         ) from None
     if backend == "sqlite":
         if not parts.database or parts.database == ":memory:":
@@ -64,13 +64,14 @@ def parse(url: str) -> sa.URL:
             )
         if parts.drivername not in ("sqlite", "sqlite+pysqlite"):
             raise Refusal(
-                f"Store got a {scheme}:// URL: SQLite is reached through Python's own module. Write sqlite:///genscope.db"
+                f"Store got a {scheme}:// URL: genscope uses Python's own SQLite module. Write sqlite:///genscope.db"
             )
         return parts.set(drivername="sqlite", database=os.path.abspath(parts.database))
     if backend == "postgresql":
         if parts.drivername not in ("postgresql", "postgresql+psycopg"):
             raise Refusal(
-                f"Store got a {scheme}:// URL: PostgreSQL is reached through psycopg 3. Write postgresql+psycopg://"
+                f"Store got a {scheme}:// URL: genscope connects to PostgreSQL with psycopg 3. Write "
+                "postgresql+psycopg://"
             )
         need("postgres", given=f"Store got a {scheme}:// URL")
         parts = parts.set(drivername="postgresql+psycopg")
@@ -88,15 +89,15 @@ def _check_options(url: sa.URL) -> None:
         if name not in known or not isinstance(value, str):
             found = "twice" if name in known else "which is none of libpq's"
             raise Refusal(
-                f"Store got a PostgreSQL URL with the option {name[:40]!r}, {found}: options are those of libpq, such "
-                "as sslmode and connect_timeout, each once. Correct its name, or leave it out."
+                f"Store got a PostgreSQL URL with the option {name[:40]!r}, {found}: options must be libpq's, such "
+                "as sslmode and connect_timeout, each given once. Correct its name, or leave it out."
             )
     try:
         url.get_dialect()().create_connect_args(url)
     except sqlalchemy.exc.ArgumentError:
         raise Refusal(
-            "Store got a PostgreSQL URL whose options host and port do not go together: there is one port, or one for "
-            "each host, and a port is a number. Correct them, or write user@host:port."
+            "Store got a PostgreSQL URL whose options host and port do not match: give one port, or one for each "
+            "host, and each must be a number. Correct them, or write user@host:port."
         ) from None
 
 

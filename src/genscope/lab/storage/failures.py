@@ -105,8 +105,8 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> E
         return Damaged(name, told)
     if isinstance(error, sqlalchemy.exc.ProgrammingError) and code is None and error.statement is None:
         return Refusal(
-            f"The store {name} has an option that cannot be used ({told}): those of a PostgreSQL URL are libpq's. "
-            "Correct it, or leave it out."
+            f"The store {name} has an option that cannot be used ({told}): the options of a PostgreSQL URL are "
+            "libpq's. Correct it, or leave it out."
         )
     if isinstance(error, sqlalchemy.exc.ProgrammingError | sqlalchemy.exc.IntegrityError | sqlalchemy.exc.DataError):
         return None

@@ -155,8 +155,8 @@ def version(connection: sa.Connection, name: str) -> int:
         if stored is not None and stored.isdecimal():
             return int(stored)
     raise Refusal(
-        f"The database {name} holds tables of another program ({', '.join(sorted(found)[:5])}): a store has a database "
-        "of its own, so it was left untouched. Give another file, or another database of the server."
+        f"The database {name} holds tables of another program ({', '.join(sorted(found)[:5])}), so it was left "
+        "untouched: a store needs a database of its own. Give another file, or another database on the server."
     )
 
 
@@ -171,8 +171,8 @@ def check(connection: sa.Connection, name: str, *, read_only: bool) -> int:
     if read_only and present < READABLE:
         what = f"has version {present}" if present else "is empty"
         raise Refusal(
-            f"The store {name} {what}, and it is opened for reading only: version {READABLE} is needed. "
-            "Open it once for writing (any genscope run does), which brings it up to date."
+            f"The store {name} {what}, and it is opened read-only: version {READABLE} is needed. Open it once for "
+            "writing (any genscope run does), which brings it up to date."
         )
     return present
 

@@ -114,8 +114,7 @@ class Store:
     def _write(self) -> Iterator[sa.Connection]:
         if self.read_only:
             raise Refusal(
-                f"The store {self.url} was opened for reading only: nothing can be written. "
-                "Open it without read_only to write."
+                f"The store {self.url} was opened read-only, so nothing can be written. Open it without read_only."
             )
         with clear_errors(self.url), self._engine.execution_options(write=True).begin() as connection:
             yield connection
@@ -276,8 +275,8 @@ class Store:
         if latest is None:
             known = sorted({*connection.scalars(sa.select(STUDY.c.name))})
             raise Refusal(
-                f"The store {self.url} got the study {study!r}: it holds {', '.join(known) or 'none yet'}. "
-                "Choose one of these, or run the study first."
+                f"The store {self.url} has no study {study!r}: it holds {', '.join(known) or 'none yet'}. Choose "
+                "one of these, or run the study first."
             )
         return latest
 
