@@ -1,12 +1,16 @@
-"""Help texts from docstrings, as a terminal shows them.
+"""Commands from functions, with help texts from docstrings, as a terminal shows them.
 
 Guarantee: exact words; paragraphs with formulas or code are for the reference and left out where that is asked for.
 """
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
+import typer
 from rich.markup import escape
+
+from genscope.cli._errors import guarded
 
 
 def flowing(function: Callable[..., object], *, formulas: bool = True) -> str:
@@ -14,3 +18,15 @@ def flowing(function: Callable[..., object], *, formulas: bool = True) -> str:
     paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     kept = [text for text in paragraphs if formulas or not ("$" in text or ">>>" in text)]
     return escape("\n\n".join(" ".join(text.split()) for text in kept))
+
+
+def alone(name: str, function: Callable[..., None], **settings: Any) -> typer.Typer:
+    """A program of one command, whose failures are messages."""
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    add(app, name, function, **settings)
+    return app
+
+
+def add(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
+    """One more command, whose failures are messages; its help is its docstring unless the settings have one."""
+    app.command(name, **{"help": flowing(function), **settings})(guarded(function))
