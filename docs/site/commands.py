@@ -2,21 +2,18 @@
 
 import re
 
-import typer.main
-
-from genscope.cli._app import app
+from genscope.cli._app import COMMANDS, load
 
 
 def page() -> str:
     """Every command with its arguments and options."""
-    group = typer.main.get_command(app)
     parts = [
         "# Commands",
         "What `genscope --help` and `genscope COMMAND --help` say. Bad input gets a message and status 2, never a "
         "traceback.",
     ]
-    for path, command in _commands(group, ("genscope",)):
-        parts += [f"## {' '.join(path[1:])}", _words(command.help or ""), *_tables(command)]
+    for path, command in _commands({name: load(name) for name in COMMANDS}):
+        parts += [f"## {' '.join(path)}", _words(command.help or ""), *_tables(command)]
     parts += [
         "## Completion in the shell",
         "`genscope --install-completion` adds completion of commands and options to your shell (bash, zsh, fish, "
@@ -25,10 +22,10 @@ def page() -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _commands(group, path):
-    for name, command in group.commands.items():
+def _commands(group, path=()):
+    for name, command in group.items():
         if hasattr(command, "commands"):
-            yield from _commands(command, (*path, name))
+            yield from _commands(command.commands, (*path, name))
         else:
             yield (*path, name), command
 

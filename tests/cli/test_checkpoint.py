@@ -129,7 +129,7 @@ def test_norms_are_drawn(model, call, directory, suffix):
         (["--input-norm", "-1"], "0 or more. Give such a number"),
         (["--input-norm", "nan"], "input_norm"),
         (["--plot", "norms.gif"], "must end in .svg"),
-        (["--plot", "no/where.svg"], "make the directory first"),
+        (["--plot", "no/where.svg"], "create the directory first"),
     ],
 )
 def test_requests_that_make_no_sense(model, refused, options, advice):

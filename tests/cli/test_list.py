@@ -1,5 +1,5 @@
 from genscope import bounds, claims, studies
-from genscope.cli._app import MODES
+from genscope.cli.construct import MODES
 from genscope.lab import Store
 from tests.cli import study_file
 from tests.cli.program import TOYS
@@ -14,7 +14,7 @@ def test_everything_is_listed_without_a_store(call, call_json, directory):
     assert quick["points"] == len(studies.ALL[0].plan("quick").points)
     assert quick["stored"] == 0
     assert [bound["name"] for bound in facts["bounds"]] == list(bounds.ALL)
-    assert {built["name"] for built in facts["constructions"]} == {"EXPR", *MODES["construct"][1]}
+    assert {built["name"] for built in facts["constructions"]} == {"EXPR", *MODES}
     told = call("list").stdout
     assert all(study.name in told for study in studies.ALL)
     assert "not decided yet" in told

@@ -5,6 +5,7 @@ Time is not tested, which depends on the machine; what is loaded decides it.
 
 import importlib.metadata
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from genscope.lab import Record, Store, select
+from genscope.lab.plans.design import rounds
+from genscope.studies import edelman2022_and, mousavi2025_lower
 from tests.cli.test_app import QUICK
 
 LISTED = Path(__file__).parents[2] / "docs/benchmarks.md"
@@ -20,7 +24,7 @@ REQUESTS = {
     "--version": ["--version"],
     "bound": QUICK,
     "probe": ["probe", "x0 & x1", "--bits", "4"],
-    "store check": ["store", "check", "sqlite:///some.db"],
+    "store check": ["store", "check", "sqlite:///genscope.db"],
     "list": ["list"],
 }
 # What genscope itself asks for; packages below these come and go with versions.
@@ -45,14 +49,29 @@ def listed() -> dict[str, set[str]]:
 
 def loaded(request: list[str], directory: Path) -> set[str]:
     code = [sys.executable, "-c", _LOADED, json.dumps(request), json.dumps(sorted(ASKED))]
-    done = subprocess.run(code, cwd=directory, capture_output=True, text=True, check=True)
+    place = os.environ | {"XDG_CACHE_HOME": str(directory)}
+    done = subprocess.run(code, cwd=directory, env=place, capture_output=True, text=True, check=True)
     return {*json.loads(done.stdout.splitlines()[-1])}
 
 
-@pytest.mark.parametrize("name", REQUESTS)
-def test_a_command_loads_what_is_listed_and_nothing_else(name, tmp_path):
-    from genscope.lab import Store
+@pytest.fixture
+def place(tmp_path):
+    """A directory with a store in it, in which some trials of a search and of a grid are stored."""
+    with Store(f"sqlite:///{tmp_path}/genscope.db") as store:
+        for study, values in ((edelman2022_and.STUDY, {"success": True}), (mousavi2025_lower.HEADS, {"risk": 1.0})):
+            chosen = select(study, "quick")
+            [*listed] = next(iter(rounds(chosen, chosen.points[0], lambda trials: {})))
+            store.add([Record(trial, values) for trial in listed])
+    return tmp_path
 
-    with Store(f"sqlite:///{tmp_path}/some.db"):
-        pass
-    assert loaded(REQUESTS[name], tmp_path) == listed()[name]
+
+@pytest.mark.parametrize("name", [name for name in REQUESTS if name != "list"])
+def test_a_command_loads_what_is_listed_and_nothing_else(name, place):
+    assert loaded(REQUESTS[name], place) == listed()[name]
+
+
+def test_a_list_loads_studies_once(place):
+    studies = {"jax", "genscope.studies", "genscope.claims"}
+    assert loaded(["list"], place) > studies
+    assert loaded(["list"], place) == listed()["list"]
+    assert not studies & listed()["list"]

@@ -13,8 +13,8 @@ from genscope.explorer import _progress, _trial_view, studies_room
 from genscope.explorer.studies_room import PAGE
 from genscope.jsonable import jsonable
 from genscope.lab import Record, Selection, Store, Trial
+from genscope.lab.frames import flat
 from genscope.lab.storage import database
-from genscope.lab.values import flat
 from genscope.papers import PAPERS
 from tests.explorer.stores import HOSTILE, fill, manifest, records, two_selections
 from tests.postgres import PASSWORD

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genscope.lab import values
+from genscope.lab import frames, values
 
 NAN, INF = math.nan, math.inf
 floats = st.floats(width=64)
@@ -34,21 +34,21 @@ def test_text_and_back(measured):
 @given(st.lists(st.one_of(floats, st.none()), min_size=1))
 def test_a_column_of_floats_is_exact(numbers):
     rows = [{} if number is None else {"x": number} for number in numbers]
-    frame = values.columns([values.encode(row) for row in rows])
+    frame = frames.columns([values.encode(row) for row in rows])
     column = frame["x"].to_list() if "x" in frame.columns else [None] * len(numbers)
     assert [bits(number) for number in column] == [bits(number) for number in numbers]
 
 
 @given(st.lists(st.lists(floats, max_size=4), min_size=1))
 def test_a_column_of_arrays_is_exact(arrays):
-    frame = values.columns([values.encode({"x": array}) for array in arrays])
+    frame = frames.columns([values.encode({"x": array}) for array in arrays])
     assert bits(frame["x"].to_list()) == bits(arrays)
 
 
 @given(st.lists(st.text(), min_size=1))
 def test_strings_that_look_like_numbers_stay_strings(texts):
     texts = [*texts, "nan", "inf", "1.0", '"', "~"]
-    assert values.columns([values.encode({"x": text}) for text in texts])["x"].to_list() == texts
+    assert frames.columns([values.encode({"x": text}) for text in texts])["x"].to_list() == texts
 
 
 def test_columns_keep_their_types_beside_missing_rows():
@@ -57,7 +57,7 @@ def test_columns_keep_their_types_beside_missing_rows():
         {"flag": False, "count": -(2**63), "loss": 0.5, "path": [2.0, -0.0], "grid": [[1.0], [2.0]]},
         {},
     ]
-    frame = values.columns([values.encode(row) for row in rows])
+    frame = frames.columns([values.encode(row) for row in rows])
     assert frame.schema == {
         "flag": pl.Boolean,
         "count": pl.Int64,
@@ -70,8 +70,8 @@ def test_columns_keep_their_types_beside_missing_rows():
 
 
 def test_nothing_measured_has_no_columns():
-    assert values.columns([]).shape == (0, 0)
-    assert values.columns(["{}", "{}"]).shape == (2, 0)
+    assert frames.columns([]).shape == (0, 0)
+    assert frames.columns(["{}", "{}"]).shape == (2, 0)
 
 
 def test_plain_values_of_arrays_and_scalars():
@@ -106,11 +106,11 @@ def test_nothing_to_measure_is_null_in_the_frame():
     rows = [values.plain({"step": step, "loss": loss}) for step, loss in ((None, math.nan), (7, 0.5), (None, None))]
     texts = [values.encode(row) for row in rows]
     assert [values.decode(text)["step"] for text in texts] == [None, 7, None]
-    frame = values.columns(texts)
+    frame = frames.columns(texts)
     assert frame["step"].to_list() == [None, 7, None]
     assert math.isnan(frame["loss"][0])
     assert frame["loss"].to_list()[1:] == [0.5, None]
-    assert values.columns(texts[:1])["step"].is_null().all()
+    assert frames.columns(texts[:1])["step"].is_null().all()
 
 
 @pytest.mark.parametrize(

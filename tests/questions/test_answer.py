@@ -78,7 +78,7 @@ def test_the_figure_shows_what_was_measured(answer, store, lengths, tmp_path):
 
 
 def test_a_figure_that_cannot_be_written_is_refused(answer, tmp_path):
-    for name, words in (("figure.gif", "must end in .svg"), ("missing/figure.svg", "make the directory first")):
+    for name, words in (("figure.gif", "must end in .svg"), ("missing/figure.svg", "create the directory first")):
         with pytest.raises(Refusal, match=words):
             answer.plot(tmp_path / name)
 

@@ -1,3 +1,3 @@
-"""The program `genscope`: one file per command; an import line and a place in `_app.COMMANDS` are the registration."""
+"""The program `genscope`: one file per command; a place in `_app.COMMANDS` is the registration."""
 
 from genscope.cli._app import main as main

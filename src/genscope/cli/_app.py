@@ -1,77 +1,83 @@
 """The program `genscope`: its commands, and how it ends.
 
-Command files import at their top only what describes their options: `genscope --help` answers at once, and JAX is
+A command's file is loaded when the command is called: `genscope --help` answers from the table below, and JAX is
 loaded by the commands that need it.
 
 Guarantee: exit status 0: done; 1: the answer is no, or the user's own code failed; 2: the request makes no sense;
 130 and 143: interrupted and terminated; 141: the reader of the output has gone.
 """
 
+import importlib
 import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from genscope.cli import (
-    _construct_fourier,
-    _construct_tokens,
-    bound,
-    certify,
-    checkpoint,
-    construct,
-    dominate,
-    export,
-    figure,
-    learn,
-    probe,
-    report,
-    reproduce,
-    run,
-    serve,
-    sharpness,
-    store,
-)
-from genscope.cli import list as list_
-from genscope.cli._errors import READER_GONE, Terminated, guarded, silence
-from genscope.cli._help import Command, Group, flowing
-from genscope.cli._modes import with_modes
+from genscope.cli._errors import READER_GONE, Terminated, silence
+from genscope.cli._flags import Group
 
-COMMANDS: Mapping[str, Callable[..., None]] = {
-    "list": list_.list_,
-    "learn": learn.learn,
-    "run": run.run,
-    "reproduce": reproduce.reproduce,
-    "construct": construct.construct,
-    "certify": certify.certify,
-    "dominate": dominate.dominate,
-    "checkpoint": checkpoint.checkpoint,
-    "probe": probe.probe,
-    "sharpness": sharpness.sharpness,
-    "report": report.report,
-    "figure": figure.figure,
-    "export": export.export,
-    "serve": serve.serve,
-}
-MODES: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    # the mode that needs no name, and the others
-    "construct": ("expression", _construct_tokens.MODES | _construct_fourier.MODES),
-}
-GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "store": ("Check a database of results, and copy it.", {"check": store.check, "copy": store.copy}),
+COMMANDS: Mapping[str, str] = {
+    # what each is for: the first line of its own help; in the file of its name, a function of that name or an `app`
+    "list": "Show studies and claims with their state in the store, constructions and bounds.",
+    "learn": "Measure how many samples networks need to learn a function, and compare with theory.",
+    "run": "Run a study and show its thresholds and the law they follow.",
+    "reproduce": "Decide the claims of the papers, and write report.html.",
+    "construct": "Build Transformer weights that compute a Boolean expression, and verify them.",
+    "certify": "Certify the risk of a trained model: a PAC-Bayes bound for weights drawn around the trained ones.",
+    "dominate": "Compare a trained model with the flat network of the function it computes, and print the bound that "
+    "follows.",
+    "checkpoint": "Measure the attention heads of a model in safetensors files, and bound their capacity.",
+    "probe": "Find out which function of T bits a black box computes, with a stated confidence.",
+    "sharpness": "Measure the trace and the norm of the Hessian of a model's mean loss, and the sharpness of its "
+    "smoothed loss.",
+    "report": "Write the stored results as one page: claims, figures, tables.",
+    "figure": "Draw one figure of a study, or the report's opening picture, as SVG, PNG or PDF.",
+    "export": "Write the trials of a study to a file for other tools.",
+    "serve": "Open the explorer in a browser: functions, constructions, bounds, training and studies.",
+    "store": "Check a database of results, and copy it.",
+    "bound": "Compute a bound, term by term.",
 }
 
-_LOOK: dict[str, Any] = {"pretty_exceptions_enable": False, "rich_markup_mode": "rich"}
+
+def load(name: str) -> Any:
+    """The command of that name, with its options."""
+    from genscope.cli._help import alone
+
+    module = importlib.import_module(f"genscope.cli.{name}")
+    app = getattr(module, "app", None) or alone(name, getattr(module, _FUNCTIONS.get(name, name)))
+    command = typer.main.get_command(app)
+    command.name = name
+    return command
+
+
+_FUNCTIONS = {"list": "list_"}  # where Python has a function of the command's name
+
+
+class _Commands(Group):
+    """A group that lists its members without loading them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=summary) for name, summary in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Load the member that is called."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, None if found is None else load(str(name)), rest
+
 
 app = typer.Typer(
-    cls=Group,
+    cls=_Commands,
     no_args_is_help=True,
     help="How many samples does a Transformer need, and why?\n\n"
     "Results go to standard output, progress to standard error.",
-    **_LOOK,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
 
 
@@ -91,23 +97,6 @@ def genscope(
     ] = False,
 ) -> None:
     """Take the options of the program itself."""
-
-
-def _register() -> None:
-    for name, command in COMMANDS.items():
-        if name in MODES:
-            app.add_typer(with_modes(MODES[name][0], command, MODES[name][1]), name=name)
-        else:
-            app.command(name, cls=Command, help=flowing(command))(guarded(command))
-    for name, (about, commands) in GROUPS.items():
-        group = typer.Typer(cls=Group, no_args_is_help=True, help=about, **_LOOK)
-        for word, command in commands.items():
-            group.command(word, cls=Command, help=flowing(command))(guarded(command))
-        app.add_typer(group, name=name)
-    app.add_typer(bound.app, name="bound")
-
-
-_register()
 
 
 def main() -> None:

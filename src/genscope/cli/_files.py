@@ -1,6 +1,6 @@
 """Data frames as files for other tools.
 
-Guarantee: a file is complete or not there; Parquet is exact, CSV writes what `lab.values.flat` makes of it.
+Guarantee: a file is complete or not there; Parquet is exact, CSV writes what `lab.frames.flat` makes of it.
 """
 
 import io
@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from genscope.files import check_place, draft
-from genscope.lab.values import flat
+from genscope.lab.frames import flat
 
 
 def write_frame(frame: pl.DataFrame, path: Path, *, csv: bool) -> None:

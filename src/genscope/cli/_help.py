@@ -1,42 +1,17 @@
-"""Help texts from docstrings, as a terminal shows them; commands and groups that print them.
+"""Commands from functions, with help texts from docstrings, as a terminal shows them.
 
 Guarantee: exact words; paragraphs with formulas or code are for the reference and left out where that is asked for.
-A flag shows no value, and braces in a usage line mean a choice, not that an argument is required.
 """
 
 import inspect
-import re
 from collections.abc import Callable
 from typing import Any
 
+import typer
 from rich.markup import escape
-from typer.core import TyperCommand, TyperGroup
 
-
-class Command(TyperCommand):
-    """A command whose help shows flags without a value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, --help among them."""
-        return [_without_value(each) for each in super().get_params(ctx)]
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of the usage line, `EXPR` where typer writes `{EXPR}`."""
-        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
-
-
-class Group(TyperGroup):
-    """A group whose help shows flags without a value."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, --help and the two for completion among them."""
-        return [_without_value(each) for each in super().get_params(ctx)]
-
-
-def _without_value(parameter: Any) -> Any:
-    if getattr(parameter, "is_flag", False) and parameter.metavar is None:
-        parameter.metavar = ""
-    return parameter
+from genscope.cli._errors import guarded
+from genscope.cli._flags import Command
 
 
 def flowing(function: Callable[..., object], *, formulas: bool = True) -> str:
@@ -44,3 +19,15 @@ def flowing(function: Callable[..., object], *, formulas: bool = True) -> str:
     paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     kept = [text for text in paragraphs if formulas or not ("$" in text or ">>>" in text)]
     return escape("\n\n".join(" ".join(text.split()) for text in kept))
+
+
+def alone(name: str, function: Callable[..., None], **settings: Any) -> typer.Typer:
+    """A program of one command, whose failures are messages."""
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    add(app, name, function, **settings)
+    return app
+
+
+def add(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
+    """One more command, whose failures are messages; its help is its docstring unless the settings have one."""
+    app.command(name, cls=Command, **{"help": flowing(function), **settings})(guarded(function))

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from genscope.cli._errors import guarded
-from genscope.cli._help import Command, Group, flowing
+from genscope.cli._flags import Group
+from genscope.cli._help import add
 
 
 class _Modes(Group):
@@ -26,7 +26,7 @@ def with_modes(first: str, command: Callable[..., None], modes: Mapping[str, Cal
     summary = (command.__doc__ or "").partition("\n")[0]
     group = typer.Typer(cls=_Modes, help=summary, add_completion=False, rich_markup_mode="rich")
     others = f"Other modes, each with --help: {', '.join(modes)}."
-    group.command(first, cls=Command, help=flowing(command), epilog=others)(guarded(command))
+    add(group, first, command, epilog=others)
     for name, mode in modes.items():
-        group.command(name, cls=Command, help=flowing(mode))(guarded(mode))
+        add(group, name, mode)
     return group

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from genscope.cli._errors import guarded
-from genscope.cli._help import Command, Group, flowing
+from genscope.cli._flags import Group
+from genscope.cli._help import alone, flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
 
@@ -64,6 +64,7 @@ class _Bounds(Group):
 
 app = typer.Typer(
     cls=_Bounds,
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Compute a bound, term by term.\n\n"
@@ -80,15 +81,14 @@ def _member(name: str) -> Any:
     from genscope import bounds
 
     function = bounds.ALL[name]
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(
+    member = alone(
         name,
-        cls=Command,
+        _command(name, function),
         help=flowing(function, formulas=False),
         epilog=f"Formula and proof: python -m pydoc genscope.bounds.{function.__name__}",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(guarded(_command(name, function)))
-    return typer.main.get_command(alone)
+    )
+    return typer.main.get_command(member)
 
 
 def _command(name: str, function: "Callable[..., Bound]") -> Callable[..., None]:

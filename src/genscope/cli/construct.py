@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from genscope.cli import _construct_fourier, _construct_tokens
 from genscope.cli._built import Out, conclude
+from genscope.cli._modes import with_modes
 from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 
 if TYPE_CHECKING:
@@ -143,3 +145,7 @@ def _what_would_do(facts: dict[str, Any], built: "Construction") -> str:
             f"relevant one, and the proof needs less than 1. A dimension of {enough} would do, or another --seed."
         )
     return message
+
+
+MODES = _construct_tokens.MODES | _construct_fourier.MODES
+app = with_modes("expression", construct, MODES)

@@ -22,20 +22,19 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
 
     Example: genscope list --store sqlite:///results.db
     """
-    from genscope.cli._jax import prepare_jax
-
-    prepare_jax()  # studies hold their trials
+    from genscope.cli._listing import listing
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json, print_table
     from genscope.lab.storage import database
 
+    known = listing()
     with find_store(store) or nullcontext() as opened:
         facts = {
             "store": database.shown(database.parse(store)) if opened is None else opened.url,
-            "studies": _studies(opened),
-            "claims": _claims(opened),
+            "studies": _studies(known["studies"], opened),
+            "claims": _claims(known["claims"], opened),
             "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
-            "bounds": _bounds(),
+            "bounds": known["bounds"],
         }
     if as_json:
         print_json(facts)
@@ -49,23 +48,25 @@ def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
     print_table("Bounds: genscope bound NAME", ["name", "bounds"], named)
 
 
-def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
+def _studies(shipped: list[dict[str, Any]], store: "genscope.Store | None") -> list[dict[str, Any]]:
     """Shipped studies with the state of each budget, then those of the user that the store holds."""
-    from genscope import studies
-    from genscope.lab import select
+    from genscope.lab import Selection
     from genscope.lab.execution.preview import tally
-    from genscope.lab.plans.study import BUDGETS
 
     counts = {} if store is None else store.counts()
     listed = []
-    for study in studies.ALL:
-        holder = store if study.name in counts else None  # nothing of the others is there
-        plans = {budget: tally(holder, select(study, budget)) for budget in BUDGETS}
+    for study in shipped:
+        name = study["name"]
+        holder = store if name in counts else None  # nothing of the others is there
+        plans = {
+            budget: tally(holder, Selection.from_facts(name, study["revision"], facts))
+            for budget, facts in study["budgets"].items()
+        }
         budgets = {
             name: {"points": plan.points, "trials": plan.trials, "most": plan.most, "stored": plan.stored}
             for name, plan in plans.items()
         }
-        listed.append({"name": study.name, "title": study.title, "source": study.source, "budgets": budgets})
+        listed.append({"name": name, "title": study["title"], "source": study["source"], "budgets": budgets})
     known = {study["name"] for study in listed}
     for name, manifest in ({} if store is None else store.manifests()).items():
         if name not in known:
@@ -79,34 +80,25 @@ def _studies(store: "genscope.Store | None") -> list[dict[str, Any]]:
     return [study | {"stored": counts.get(study["name"], nothing)} for study in listed]
 
 
-def _claims(store: "genscope.Store | None") -> list[dict[str, Any]]:
-    from genscope import claims
-
+def _claims(listed: list[dict[str, Any]], store: "genscope.Store | None") -> list[dict[str, Any]]:
     newest = {} if store is None else {row["claim"]: row for row in store.verdicts()}
     return [
         {
-            "id": claim.id,
-            "statement": claim.statement,
-            "source": claim.source,
-            "verdict": newest[claim.id]["verdict"]["verdict"] if claim.id in newest else None,
-            "budget": newest[claim.id]["budget"] if claim.id in newest else None,
-            "older_rule": claim.id in newest and not _by_rule(claim, newest[claim.id]["verdict"]),
+            "id": claim["id"],
+            "statement": claim["statement"],
+            "source": claim["source"],
+            "verdict": newest[claim["id"]]["verdict"]["verdict"] if claim["id"] in newest else None,
+            "budget": newest[claim["id"]]["budget"] if claim["id"] in newest else None,
+            "older_rule": claim["id"] in newest and not _by_rule(claim, newest[claim["id"]]["verdict"]),
         }
-        for claim in claims.ALL
+        for claim in listed
     ]
 
 
-def _by_rule(claim: "genscope.claims.Claim", verdict: dict[str, Any]) -> bool:
+def _by_rule(claim: dict[str, Any], verdict: dict[str, Any]) -> bool:
     """Whether a stored verdict was reached by the rule that the claim has now."""
     digest = verdict.get("rule_digest")
-    return digest == claim.rule_digest if digest else verdict.get("rule") in (None, claim.rule)
-
-
-def _bounds() -> list[dict[str, str]]:
-    from genscope import bounds
-
-    summaries = {name: (function.__doc__ or "").partition("\n")[0] for name, function in bounds.ALL.items()}
-    return [{"name": name, "bounds": summary} for name, summary in summaries.items()]
+    return digest == claim["rule_digest"] if digest else verdict.get("rule") in (None, claim["rule"])
 
 
 def _about(study: dict[str, Any]) -> str:

@@ -9,6 +9,8 @@ import typer
 
 import genscope
 from genscope.cli._errors import complain
+from genscope.cli._flags import Group
+from genscope.cli._help import add
 from genscope.cli._options import DEFAULT_STORE, AsJson
 from genscope.refusal import Refusal
 
@@ -97,3 +99,14 @@ def check(
 
 def _trials(store: "genscope.Store") -> int:
     return sum(number for counts in store.counts().values() for number in counts.values())
+
+
+app = typer.Typer(
+    cls=Group,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Check a database of results, and copy it.",
+)
+add(app, "check", check)
+add(app, "copy", copy)

@@ -16,9 +16,9 @@ from typing import Any
 from genscope.explorer import _progress, _trial_view, asking, question_queue
 from genscope.explorer.room import Ask, Download, Room
 from genscope.lab import Store
+from genscope.lab.frames import flat
 from genscope.lab.results import browsing
 from genscope.lab.storage import database
-from genscope.lab.values import flat
 from genscope.refusal import Refusal
 
 PAGE = 50  # trials in a table

@@ -13,7 +13,6 @@ import functools
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts load on first use: a listing of studies needs none of them
 
 from genscope.refusal import Refusal
 
@@ -87,7 +86,8 @@ def _factors(n: int) -> list[int]:
 
 @functools.cache
 def _hadamard(factors: int, dtype: str) -> np.ndarray:
-    return scipy.linalg.hadamard(2**factors).astype(dtype)
+    two = np.array([[1, 1], [1, -1]])
+    return functools.reduce(np.kron, [two] * factors, np.ones((1, 1), int)).astype(dtype)
 
 
 def _products_numpy(a: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Machinery of experiments; knows nothing of Transformers.
 
-Running needs JAX, whose import takes a second: those names are loaded on first use.
+Running needs JAX, whose import takes a second, and reading polars: those names are loaded on first use.
 """
 
 import importlib
@@ -28,7 +28,6 @@ from genscope.lab.plans.figure import (
 )
 from genscope.lab.plans.selection import Selection, select
 from genscope.lab.plans.study import BUDGETS, Plan, Point, Study, Trial, grid, within
-from genscope.lab.results.reading import Reading, read
 from genscope.lab.results.verdict import Verdict
 from genscope.lab.statistics.threshold import Search, Threshold
 from genscope.lab.storage.integrity import Health, check_store
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from genscope.lab.execution.cluster import Cluster
     from genscope.lab.execution.processes import Processes
     from genscope.lab.execution.runner import Progress, Summary, run, run_all
+    from genscope.lab.results.reading import Reading, read
 
 __all__ = ["BUDGETS", "Plan", "Point", "Search", "Study", "Trial", "grid", "within"]
 __all__ += [
@@ -57,15 +57,16 @@ __all__ += ["Blocks", "Crossing", "Curves", "Figure", "Group", "Heatmap", "Line"
 __all__ += ["Level", "Panel", "Published", "Reference", "Scatter", "Smallest", "Success"]
 
 _LATER = {
-    "Cluster": "cluster",
-    "Processes": "processes",
-    **dict.fromkeys(("Progress", "Summary", "run", "run_all"), "runner"),
+    "Cluster": "execution.cluster",
+    "Processes": "execution.processes",
+    **dict.fromkeys(("Progress", "Summary", "run", "run_all"), "execution.runner"),
+    **dict.fromkeys(("Reading", "read"), "results.reading"),
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        return getattr(importlib.import_module(f"genscope.lab.execution.{_LATER[name]}"), name)
+        return getattr(importlib.import_module(f"genscope.lab.{_LATER[name]}"), name)
     raise AttributeError(f"module 'genscope.lab' has no attribute {name!r}")
 
 

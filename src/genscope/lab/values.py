@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from genscope.refusal import Refusal
 
 RESERVED = frozenset(
     {"id", "study", "revision", "seed", "status", "error", "seconds", "compile_seconds", "provenance", "finished"}
 )
-_MARK = "~"
+MARK = "~"
 
 
 def check_names(names: Sequence[str], *, taken: frozenset[str] = frozenset()) -> None:
@@ -77,56 +76,16 @@ def _plain(name: str, value: Any) -> Any:
 
 def encode(values: Mapping[str, Any]) -> str:
     """The JSON text of plain values."""
-    coded = ((name, value) if _finite(value) else (_MARK + name, _map(repr, value)) for name, value in values.items())
+    coded = ((name, value) if _finite(value) else (MARK + name, _map(repr, value)) for name, value in values.items())
     return json.dumps(dict(coded), separators=(",", ":"), allow_nan=False)
 
 
 def decode(text: str) -> dict[str, Any]:
     """The values of a JSON text."""
     return {
-        name.removeprefix(_MARK): _map(float, value) if name.startswith(_MARK) else value
+        name.removeprefix(MARK): _map(float, value) if name.startswith(MARK) else value
         for name, value in json.loads(text).items()
     }
-
-
-def columns(texts: Sequence[str]) -> pl.DataFrame:
-    """One column per name, one row per JSON text; null where a text lacks the name."""
-    if all(text == "{}" for text in texts):
-        return pl.DataFrame(height=len(texts))
-    frame = pl.Series(texts, dtype=pl.String).str.json_decode(infer_schema_length=None).struct.unnest()
-    names = list(dict.fromkeys(name.removeprefix(_MARK) for name in frame.columns))
-    for bare in names:
-        name = _MARK + bare
-        if name not in frame.columns:
-            continue
-        numbers = frame[name].cast(_numeric(frame.schema[name]))
-        if bare in frame.columns:
-            frame = frame.with_columns(frame[bare].cast(numbers.dtype))
-            numbers = frame.select(pl.coalesce(bare, numbers)).to_series()
-        frame = frame.with_columns(numbers.alias(bare))
-    return frame.select(names)
-
-
-def flat(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame as CSV may hold it: lists as JSON text, and before a text that begins like a formula an apostrophe.
-
-    Spreadsheets compute cells that begin with =, +, -, @, a tab or a carriage return, and such a formula may call out.
-
-    >>> flat(pl.DataFrame({"curve": [[1, 2], None], "kind": ["=1+1", "a=b"], "loss": [-1.0, 2.0]})).rows()
-    [('[1, 2]', "'=1+1", -1.0), (None, 'a=b', 2.0)]
-    """
-    nested = [column for column in frame.get_columns() if column.dtype.is_nested()]
-    texts = [pl.col(name) for name, kind in frame.schema.items() if kind == pl.String]
-    return frame.with_columns(
-        *(
-            pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + text).otherwise(text).name.keep()
-            for text in texts
-        ),
-        *(
-            pl.Series(column.name, [None if cell is None else json.dumps(cell) for cell in column.to_list()], pl.String)
-            for column in nested
-        ),
-    )
 
 
 def _finite(value: Any) -> bool:
@@ -137,7 +96,3 @@ def _finite(value: Any) -> bool:
 
 def _map(function: Any, value: Any) -> Any:
     return [_map(function, item) for item in value] if isinstance(value, list) else function(value)
-
-
-def _numeric(kind: Any) -> Any:
-    return pl.List(_numeric(kind.inner)) if isinstance(kind, pl.List) else pl.Float64()

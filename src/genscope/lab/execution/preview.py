@@ -82,13 +82,14 @@ def _look_at_search(selection: Selection, store: Store | None) -> tuple[Counter[
         open_end = False
         for listed in rounds(selection, point, results):
             trials += len(listed)
-            absent = [trial for trial in listed if trial.id not in results(listed)]
+            known = results(listed)
+            absent = [trial for trial in listed if trial.id not in known]
             missing.update(canonical(dict(trial.point)) for trial in absent)
             if absent:  # the next round depends on these
                 open_end = True
                 break
-        known = trials - before
-        most += max(known, selection.search.trials) if open_end and selection.search else known
+        counted = trials - before
+        most += max(counted, selection.search.trials) if open_end and selection.search else counted
     return missing, trials, most
 
 

@@ -12,9 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import polars as pl
 import sqlalchemy as sa
 
 from genscope.lab import values
@@ -24,6 +23,9 @@ from genscope.lab.storage import checksums, database, integrity, leases, legacy,
 from genscope.lab.storage.failures import Damaged, clear_errors, patient, stored_json
 from genscope.lab.storage.schema import PROVENANCE, SELECTION, STUDY, TRIAL, VERDICT
 from genscope.refusal import Refusal
+
+if TYPE_CHECKING:
+    import polars
 
 DEFAULT_URL = "sqlite:///genscope.db"
 MACHINE_FAILED = "the machine failed, not the trial"  # how the error of such a trial begins
@@ -234,17 +236,18 @@ class Store:
     @patient
     def frame(
         self, study: str, revision: int | None = None, *, where: Sequence[sa.ColumnElement[bool]] = ()
-    ) -> pl.DataFrame:
+    ) -> "polars.DataFrame":
         """One flat row per finished trial of a study, ordered by point and seed.
 
         Axes, `seed`, measured values (null where a trial failed), then `status`, `error`, `seconds`, ...; without
         `revision`, the one that ran last, since numbers of different revisions do not belong together. `where` keeps
         the rows of `schema.TRIAL` that meet all of its conditions (`lab.results.browsing` makes them).
         """
-        names = ("id", "seed", "status", "error", "seconds", "compile_seconds", "finished", "provenance")
+        from genscope.lab import frames
+
         with self.reading() as connection:
             revision = self._revision(connection, study) if revision is None else revision
-            asked = [*names, "point", "result", *([checksums.NAME] if self._version >= schema.CHECKSUMS else ())]
+            asked = [*frames.NAMES, "point", "result", *([checksums.NAME] if self._version >= schema.CHECKSUMS else ())]
             chosen = sa.select(*(TRIAL.c[name] for name in asked)).where(
                 TRIAL.c.study == study, TRIAL.c.revision == revision, *where
             )
@@ -253,20 +256,7 @@ class Store:
                 integrity.check_count(connection, self.url, study, revision, len(rows))
         if checksums.NAME in asked:
             self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
-        *fixed, points, results = [*zip(*rows, strict=True)][: len(names) + 2] if rows else [()] * (len(names) + 2)
-        kinds = (pl.String, pl.Int64, pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64, pl.String)
-        common = pl.DataFrame(
-            [pl.Series(name, column, kind) for name, column, kind in zip(names, fixed, kinds, strict=True)]
-        ).with_columns(
-            (pl.col("finished") * 1e6).cast(pl.Datetime("us", "UTC")), pl.lit(revision, pl.Int64).alias("revision")
-        )
-        texts = pl.DataFrame({"id": pl.Series(points, dtype=pl.String)})
-        known = texts.unique(maintain_order=True)  # a point has many seeds, and its text is parsed once
-        axes = known.hstack(values.columns(known["id"].to_list()))
-        axes = texts.join(axes, on="id", how="left", maintain_order="left").drop("id")
-        measured = values.columns(results)
-        ordered = [*axes.columns, "seed", *measured.columns, *names[2:], "revision", "id"]
-        return pl.concat([axes, common, measured], how="horizontal").select(ordered).sort([*axes.columns, "seed"])
+        return frames.of_rows(rows, revision)
 
     def _revision(self, connection: sa.Connection, study: str) -> int:
         latest = connection.scalar(sa.select(STUDY.c.revision).where(STUDY.c.name == study))
