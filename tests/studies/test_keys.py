@@ -12,7 +12,10 @@ from genscope.lab.plans.study import Trial
 from genscope.studies import ALL
 
 # Studies that meet the same draws twice on purpose.
-PAIRED = {"edelman2022-lipschitz": "the weakened inequality is searched from the same starts"}
+PAIRED = {
+    "edelman2022-lipschitz": "the weakened inequality is searched from the same starts",
+    "mousavi2025-1str": "both crossings of a run are looked at with the same prompts",
+}
 
 
 def first_trial(study):
