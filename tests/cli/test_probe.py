@@ -234,7 +234,7 @@ def test_the_published_testers_beside_ours(module, call, call_json, refused):
     assert fine["sparsity"] in (0, 1)
     assert call_json(*asked)["published"] is None
     assert "cubes along coordinates" in call(*asked, "--published", 0.5).stdout
-    assert "Give one such as 0.01" in refused(*asked, "--published", 1)
+    assert "Give, for example, 0.01" in refused(*asked, "--published", 1)
 
 
 @pytest.mark.parametrize(
