@@ -57,7 +57,7 @@ def fourier(
     """
     check_options(
         "construct fourier",
-        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"must be between 1 and {LONGEST}"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
     terms, constant = parse_components(components, context_length)

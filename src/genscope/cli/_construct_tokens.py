@@ -174,7 +174,7 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
             )
     check_options(
         f"construct {name}",
-        ("--prompts", prompts, 1 <= prompts <= 10_000, "lies between 1 and 10000"),
+        ("--prompts", prompts, 1 <= prompts <= 10_000, "must be between 1 and 10000"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
 

@@ -14,7 +14,7 @@ from genscope.refusal import Refusal
 
 DEFAULT_STORE = "sqlite:///genscope.db"
 SEEDS = 2**32  # how many keys a number may choose from
-SEED = f"lies between 0 and {SEEDS - 1}"
+SEED = f"must be between 0 and {SEEDS - 1}"
 
 
 Budget = Literal["quick", "standard", "paper"]

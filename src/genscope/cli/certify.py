@@ -59,10 +59,10 @@ def certify(
     check_options(
         "certify",
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
-        ("--draws", draws, draws >= 1, "is at least 1"),
-        ("--steps", steps, steps >= 1, "is at least 1"),
-        ("--confidence", confidence, 0 < confidence < 1, "lies between 0 and 1"),
-        ("--clip", clip, 0 < clip < math.inf, "is a positive number"),
+        ("--draws", draws, draws >= 1, "must be at least 1"),
+        ("--steps", steps, steps >= 1, "must be at least 1"),
+        ("--confidence", confidence, 0 < confidence < 1, "must be between 0 and 1"),
+        ("--clip", clip, 0 < clip < math.inf, "must be a positive number"),
     )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import load_data, load_model

@@ -43,7 +43,7 @@ def construct(
     """
     check_options(
         "construct",
-        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"must be between 1 and {LONGEST}"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
     from genscope.cli._jax import prepare_jax

@@ -42,8 +42,8 @@ def sharpness(
     check_options(
         "sharpness",
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
-        ("--probes", probes, probes >= 2, "is at least 2, which a standard error takes"),
-        ("--sigma", sigma, 0 < sigma < math.inf, "is a positive number"),
+        ("--probes", probes, probes >= 2, "must be at least 2 for a standard error"),
+        ("--sigma", sigma, 0 < sigma < math.inf, "must be a positive number"),
     )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import is_double, load_data, load_model
