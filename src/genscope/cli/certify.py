@@ -161,7 +161,10 @@ def _print_certificate(facts: dict[str, Any]) -> None:
     for assumption in facts["assumptions"]:
         echo(f"- {assumption}.")
     say = "Vacuous: the" if facts["vacuous"] else "Informative: the"
-    echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
+    echo(
+        f"{say} best constant prediction has risk {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} "
+        "nats."
+    )
     if facts["vacuous"]:
         prior = "the initialization as --prior, " if facts["prior"] == ZERO else ""
         echo(f"What lowers it most: {prior}more examples, training on the bound (genscope.train.PacBayes).")

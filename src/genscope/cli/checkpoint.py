@@ -139,7 +139,7 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
 
     layers = facts["layers"]
     print_table(
-        f"{facts['architecture']}{kind}, {len(layers)} layers of {len(layers[0]['heads'])} heads on tokens of "
+        f"{facts['architecture']}{kind}, {_count(len(layers), 'layer')} of {_count(len(layers[0]['heads']), 'head')} on tokens of "
         f"dimension {facts['dimension']}: norms, mean (largest) over the heads",
         ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
         [
@@ -195,7 +195,7 @@ def _print_bounds(bounds: dict[str, Any]) -> None:
             [[str(row["context_length"]), _number(row["sample_size"])] for row in largest["by_context_length"]],
         )
     if any(row["input_norm"] is None for row in bounds["layers"]):
-        typer.echo("Weights do not tell how long the tokens of every layer are: say it by --input-norm.")
+        typer.echo("The weights do not say how long the tokens of every layer are: set it with --input-norm.")
     typer.echo(
         "All constants are explicit. The excess error is that of the sign of a fixed unit read-out of the layer, over "
         f"its share of training examples within a margin above {2 * bounds['epsilon']:g}, with confidence "
@@ -213,3 +213,7 @@ def _spread(values: list[float]) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

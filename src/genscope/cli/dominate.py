@@ -151,10 +151,10 @@ def _plain(measured: Any) -> dict[str, Any]:
 
 
 def _print_comparison(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     function, built, trained, bound = (facts[name] for name in ("function", "constructed", "trained", "bound"))
-    typer.echo(
+    echo(
         f"{facts['model']} computes {function['sparsity']} Fourier components of degree at most {function['degree']}; "
         f"{function['left_out']:.2g} of its variance is left out."
     )
@@ -165,7 +165,7 @@ def _print_comparison(facts: dict[str, Any]) -> None:
         [[" ".join(map(str, each["support"])), f"{each['coefficient']:.4g}"] for each in shown],
     )
     if len(function["components"]) > _SHOWN:
-        typer.echo(f"and {len(function['components']) - _SHOWN} smaller ones")
+        echo(f"and {len(function['components']) - _SHOWN} smaller ones")
     rows = [
         ["parameters", str(trained["parameters"]), str(built["parameters"])],
         ["squared norm", f"{trained['norm_squared']:.6g}", f"{built['norm_squared']:.6g}"],
@@ -179,15 +179,17 @@ def _print_comparison(facts: dict[str, Any]) -> None:
     ]
     print_table("Trained model and construction", ["quantity", "trained", "constructed"], rows)
     ratios = facts["ratios"]
-    typer.echo(
+    echo(
         f"{_ANSWERS[facts['dominated']]}: trained over constructed is {ratios['norm_squared']:.3g} in squared norm and "
         f"{ratios['perturbed_sharpness']:.3g} in sharpness under noise."
     )
-    typer.echo(f"Bound on the squared risk {bound['value']:.4g} (C = {bound['constant']:.3g}), if:")
+    echo(f"Bound on the squared risk {bound['value']:.4g} (C = {bound['constant']:.3g}), if:")
     for assumption in facts["assumptions"]:
-        typer.echo(f"- {assumption}.")
-    typer.echo(f"{'Vacuous' if facts['vacuous'] else 'Not vacuous'}: the best constant has {bound['trivial']:.4g}.")
-    typer.echo(f"{facts['seconds']:.1f} s")
+        echo(f"- {assumption}.")
+    echo(
+        f"{'Vacuous' if facts['vacuous'] else 'Informative'}: the best constant prediction has risk {bound['trivial']:.4g}."
+    )
+    echo(f"{facts['seconds']:.1f} s")
 
 
 def _with_error(found: dict[str, float]) -> str:

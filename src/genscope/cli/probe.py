@@ -396,7 +396,7 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
     typer.echo(f"degree {known('degree')}, sparsity {known('sparsity')} (the constant is not counted)")
     typer.echo(f"relevant bits: {relevant}{more}")
     echo(facts["guarantee"])
-    echo(f"Law of the inputs: {facts['law']}.")
+    echo(f"Input distribution: {facts['law']}.")
     if (seen := facts["sample"]) is not None:
         share = seen["left_out"]
         missed = (
