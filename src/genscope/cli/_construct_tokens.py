@@ -187,7 +187,8 @@ def _print_construction(facts: dict[str, Any]) -> None:
         f"link {facts['link']}, encodings of {facts['encoding_dimension']} signs"
     )
     typer.echo(facts["source"])
-    verdict = "exact" if facts["exact"] else "verified" if facts["verified"] else "not verified"
+    kept = facts["max_error"] <= facts["promised_error"]
+    verdict = "exact" if facts["exact"] else "verified" if kept else "not verified"
     typer.echo(
         f"{verdict}: largest error {facts['max_error']:.2g} on {facts['inputs_checked']} random and adversarial "
         f"prompts, promised {facts['promised_error']:.2g} for tokens up to {facts['token_norm']:.4g}"
