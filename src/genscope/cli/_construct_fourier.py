@@ -39,14 +39,16 @@ def fourier(
     ] = "full",
     inactive: Annotated[
         float | None,
-        typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
+        typer.Option(
+            "--inactive", metavar="T", help="Attention on positions without a component. Default: 1e-6, tuned 1e-3."
+        ),
     ] = None,
     signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = "two-heads",
     units: Annotated[
         Units, typer.Option("--units", help="Units of the perceptron, for even numbers of ones or for all (Theorem 9).")
     ] = "even",
     out: Out = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random inputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Build a Transformer for a sum of parities, with its squared norm and the trace of its Hessian.

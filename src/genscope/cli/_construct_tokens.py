@@ -25,7 +25,7 @@ Link = Literal["linear", "relu", "hermite2", "average", "norm2"]  # the names of
 
 
 Tokens = Annotated[int, typer.Option("--tokens", metavar="N", help="Tokens of a prompt.")]
-Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of a token, without its encoding.")]
+Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Dimension of a token, without its encoding.")]
 Sparsity = Annotated[int, typer.Option("--sparsity", metavar="Q", help="Tokens that a label depends on.")]
 LinkName = Annotated[Link, typer.Option("--link", help="The label, as a function of its tokens.")]
 Error = Annotated[float, typer.Option("--error", metavar="E", help="Largest error allowed.")]
@@ -35,12 +35,12 @@ EncodingDimension = Annotated[
 ]
 TokenNorm = Annotated[
     float | None,
-    typer.Option("--token-norm", metavar="R", help="Longest token. Default: that of 1,000 Gaussian prompts."),
+    typer.Option("--token-norm", metavar="R", help="Largest norm of a token. Default: that in 1,000 Gaussian prompts."),
 ]
 Prompts = Annotated[
     int, typer.Option("--prompts", metavar="N", help="Random prompts to verify on, besides adversarial ones.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Of encodings, link and prompts.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Seed of encodings, link and prompts.")]
 
 
 def _mode(name: str, about: str) -> Callable[..., None]:

@@ -38,7 +38,7 @@ def certify(
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", help="Confidence of the certificate.")
     ] = 0.95,
-    clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
+    clip: Annotated[float, typer.Option("--clip", metavar="B", help="Losses above B count as B.")] = 1.0,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
     loss: Annotated[
         str,

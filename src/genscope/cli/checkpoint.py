@@ -34,12 +34,12 @@ def checkpoint(
         typer.Option("--config", metavar="FILE", help="Sizes of the model. Default: config.json next to it."),
     ] = None,
     heads: Annotated[
-        int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, whatever the config says.")
+        int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, overriding the config.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", help="Training examples.")] = 1_000_000,
     context_length: Annotated[
         int | None,
-        typer.Option("--context-length", metavar="N", help="Tokens per example. Default: what the model is made for."),
+        typer.Option("--context-length", metavar="N", help="Tokens per example. Default: the model's own."),
     ] = None,
     epsilon: Annotated[
         float, typer.Option("--epsilon", metavar="X", help="Accuracy of the cover: half the margin of the read-out.")
@@ -47,7 +47,9 @@ def checkpoint(
     input_norm: Annotated[
         float | None,
         typer.Option(
-            "--input-norm", metavar="X", help="Longest token that enters a layer. Default: by its layer norm."
+            "--input-norm",
+            metavar="X",
+            help="Largest norm of a token that enters a layer. Default: from its layer norm.",
         ),
     ] = None,
     plot: Annotated[
@@ -139,7 +141,8 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
 
     layers = facts["layers"]
     print_table(
-        f"{facts['architecture']}{kind}, {_count(len(layers), 'layer')} of {_count(len(layers[0]['heads']), 'head')} on tokens of "
+        f"{facts['architecture']}{kind}, {_count(len(layers), 'layer')} of "
+        f"{_count(len(layers[0]['heads']), 'head')} on tokens of "
         f"dimension {facts['dimension']}: norms, mean (largest) over the heads",
         ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
         [

@@ -31,11 +31,15 @@ def dominate(
     ] = 0.05,
     constant: Annotated[
         float | None,
-        typer.Option("--constant", metavar="C", help="Of the loss. Default: fitted to the losses on the data."),
+        typer.Option(
+            "--constant", metavar="C", help="Constant C of the loss. Default: fitted to the losses on the data."
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Confidence of the bound.")] = 0.95,
-    probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors and pairs of noise.")] = 32,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of everything random.")] = 0,
+    probes: Annotated[
+        int, typer.Option("--probes", metavar="N", help="Random probe vectors, and pairs of noise draws.")
+    ] = 32,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare a trained model with the flat network of the function it computes, and print the bound that follows.
@@ -186,9 +190,8 @@ def _print_comparison(facts: dict[str, Any]) -> None:
     echo(f"Bound on the squared risk {bound['value']:.4g} (C = {bound['constant']:.3g}), if:")
     for assumption in facts["assumptions"]:
         echo(f"- {assumption}.")
-    echo(
-        f"{'Vacuous' if facts['vacuous'] else 'Informative'}: the best constant prediction has risk {bound['trivial']:.4g}."
-    )
+    said = "Vacuous" if facts["vacuous"] else "Informative"
+    echo(f"{said}: the best constant prediction has risk {bound['trivial']:.4g}.")
     echo(f"{facts['seconds']:.1f} s")
 
 
