@@ -193,6 +193,7 @@ def _assumptions(found: Findings, *, given: bool, labels: np.ndarray) -> tuple[s
         f"the function found is the target: {found.left_out:.2g} of the model's variance is left out, and the "
         "construction would have been fixed before the sample",
         f"the loss has the constant C under the prior; C is {'given' if given else 'fitted to losses on the data'}: "
-        f"near weights of 0 the theorem asks for {np.std(labels**2):.2g} at least",
-        "the bound is one of the network whose weights are drawn anew about the trained ones, with deviation σ",
+        f"near weights of 0 the theorem asks for at least {np.std(labels**2):.2g}",
+        "the bound is for the network whose weights are redrawn around the trained ones for every prediction, with "
+        "standard deviation σ",
     )

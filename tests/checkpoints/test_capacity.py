@@ -147,7 +147,7 @@ def test_norms_of_any_size_give_bounds_or_none(quick, read):
     ],
 )
 def test_numbers_out_of_range_are_refused(wrong):
-    with pytest.raises(ValueError, match=f"got {next(iter(wrong))}=.*Give such a number"):
+    with pytest.raises(ValueError, match=f"got {next(iter(wrong))}=.*: it must be .*Change it"):
         CapacityQuestion(**({"samples": 10, "context_length": 4} | wrong))
 
 

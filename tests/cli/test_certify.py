@@ -60,10 +60,10 @@ def test_a_vacuous_one_says_so_and_what_helps(call_json, call, data):
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        (["--draws", 0], "--draws is at least 1"),
+        (["--draws", 0], "--draws must be at least 1"),
         (["--confidence", 1], "between 0 and 1"),
         (["--clip", "nan"], "positive number"),
-        (["--seed", -1], "--seed lies between"),
+        (["--seed", -1], "--seed must be between"),
         (["--prior", "certify_models:wide"], "Give such a prior"),
         (["--prior", "nothing.safetensors"], "nothing.safetensors"),
         (["--loss", "error"], "classes are 0 and 1"),

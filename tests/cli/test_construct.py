@@ -146,7 +146,7 @@ def test_no_request_ends_in_a_traceback(expression, length, encoding, options):
 
 def test_what_fits_is_not_complained_about(refused):
     said = refused("construct", "x0 & x1", "--context-length", "0")
-    assert "--context-length 0: --context-length lies between 1 and 1000000. Correct it." in said
+    assert "--context-length 0: --context-length must be between 1 and 1000000. Correct it." in said
     assert "--seed" not in said
     both = refused("construct", "x0 & x1", "--context-length", "0", "--seed", "-1")
     assert "--context-length 0 and --seed -1" in both

@@ -74,7 +74,7 @@ def test_a_longer_or_a_sharper_model_is_not_dominated(call_json, data, name):
     ("model", "change", "advice"),
     [
         ("trained", {"--bits": 5}, "Correct x or --bits"),
-        ("trained", {"--probes": 1}, "Correct the one that does not fit"),
+        ("trained", {"--probes": 1}, "Correct the one that is out of range"),
         ("trained", {"--constant": 0}, "leave it out to have it fitted"),
         ("constant", {}, "Train it further"),
         ("noise", {"--tolerance": 0}, "drop the smallest components"),

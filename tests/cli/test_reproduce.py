@@ -183,7 +183,7 @@ def test_the_live_table_keeps_the_sample_size_at_80_columns(table):
 
 
 def test_requests_that_make_no_sense(table, refused, directory):
-    assert "claims are T1, T2, T10. Choose among these" in refused("reproduce", "--only", "T3")
+    assert "claims are T1, T2, T10. Choose one of them" in refused("reproduce", "--only", "T3")
     assert "Give 1 or more" in refused("reproduce", "--workers", "0")
     (directory / "file").write_text("")
     assert "not a directory" in refused("reproduce", "--out", "file")

@@ -198,7 +198,7 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
         (["--where", "size"], "write axis=value,value, such as context_length=100,200"),
         (["--where", "size="], "got no value for size: name at least one"),
         (["--where", "size=big"], "the values of size must be whole numbers. Correct it"),
-        (["--where", "kind=bad"], "its values are good, odd. Choose among these"),
+        (["--where", "kind=bad"], "its values are good, odd. Choose from these"),
         (
             ["--where", "size=0"],
             "size=0 kind=good, which is impossible: size lies between 1 and 100. Choose such a value",

@@ -109,7 +109,7 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
         (("mine_sharpness:line", "--data", "data.pkl"), "pickles and other files that may run code are not read"),
         (
             ("mine_sharpness:line", "--data", "none.npz"),
-            "got none.npz, and it cannot be opened (No such file or directory): it must be there, and yours to use. "
+            "cannot open none.npz (No such file or directory): it must exist, and you must be allowed to use it. "
             "Correct the path",
         ),
         (("mine_sharpness:line", "--data", "torn.npz"), "numpy.savez"),
@@ -118,8 +118,8 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
         (("mine_sharpness:missing", "--data", "data.npz"), "no 'missing'"),
         (("mine_sharpness:broken", "--data", "data.npz"), "weights that are not finite"),
         (("none.safetensors", "--data", "data.npz"), "No such file"),
-        (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "--probes is at least 2"),
-        (("mine_sharpness:line", "--data", "data.npz", "--sigma", "0"), "sigma is a positive number"),
+        (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "--probes must be at least 2"),
+        (("mine_sharpness:line", "--data", "data.npz", "--sigma", "0"), "sigma must be a positive number"),
         (("mine_sharpness:line", "--data", "signs.npz", "--loss", "logistic"), "labels 0 and 1"),
     ],
 )

@@ -45,7 +45,7 @@ def test_a_function_is_found_in_the_current_directory(module):
     ("reference", "said"),
     [
         ("x0 & x1", "it must look like package.module:function"),
-        ("file.py:function", "got file.py, and it cannot be opened"),
+        ("file.py:function", "cannot open file.py"),
         ("absent_module:function", "no module 'absent_module'"),
         ("os.absent:function", "no module 'os.absent'"),
         ("math:sqroot", "Did you mean sqrt"),

@@ -238,9 +238,9 @@ def test_a_file_holds_the_network(tmp_path):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="Correct the one that is outside"):
+    with pytest.raises(ValueError, match="Correct the one that is out of range"):
         parity_chain(1)
-    with pytest.raises(ValueError, match="Correct the one that is outside"):
+    with pytest.raises(ValueError, match="Correct the one that is out of range"):
         parity_chain(8, leakage=1.0)
     with pytest.raises(ValueError, match="Fill positions that are not written yet"):
         parity_chain(4).model(jnp.zeros(4, bool), 0)

@@ -142,8 +142,8 @@ def test_a_step_that_is_too_long_is_noticed():
     [
         ({"points": np.ones((0, 3))}, r"weights \(2, 3\) and points \(0, 3\).* Make the second dimensions equal"),
         ({"weights": np.full((2, 3), np.nan)}, "finite and not empty"),
-        ({"epsilon": 0.0}, r"epsilon=0.0.* above 0 .* Give such numbers"),
-        ({"ratio": 1.0}, r"ratio=1.0 for 2 rows.* above 1. Give such numbers"),
+        ({"epsilon": 0.0}, r"epsilon=0.0.* above 0 .* Correct them"),
+        ({"ratio": 1.0}, r"ratio=1.0 for 2 rows.* above 1. Correct them"),
         ({"weight_norm": 0.1}, r"weight_norm=0.1 but the norm is .* Increase it"),
         ({"input_norm": 0.1}, r"input_norm=0.1 but the norm is .* Increase it"),
         ({"epsilon": 1e-9}, r"10000000 are allowed. Increase epsilon"),

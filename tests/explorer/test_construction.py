@@ -84,5 +84,5 @@ def test_what_is_too_large_or_no_construction_is_refused(change, advice):
 
 @pytest.mark.parametrize("bits", ["", "0101", "0101010x", "٠" * 8])
 def test_an_input_is_as_many_bits_as_the_context(bits):
-    with pytest.raises(ValueError, match="text of 8 characters"):
+    with pytest.raises(ValueError, match="must be 8 characters"):
         attend(MAJORITY | {"bits": bits})

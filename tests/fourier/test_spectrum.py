@@ -89,7 +89,7 @@ def test_coefficients_below_the_tolerance_count_as_zero():
     assert (degree(table, tolerance=1e-5), sparsity(table, tolerance=1e-5)) == (1, 1)
     assert from_table(table, tolerance=1e-5).supports == ((0,),)
     assert from_table(np.zeros(8)) == WalshFunction(3, (), ())
-    with pytest.raises(ValueError, match="Give a number from 0"):
+    with pytest.raises(ValueError, match="at least 0 and below 1"):
         degree(table, tolerance=1.0)
 
 
@@ -122,7 +122,7 @@ def test_expressions():
 @pytest.mark.parametrize(
     ("table", "advice"),
     [
-        (np.zeros((2, 2)), "one by one"),
+        (np.zeros((2, 2)), "one table at a time"),
         (np.array([1.0, np.nan]), "Give finite values"),
         (np.zeros(3), "a value for each point"),
     ],

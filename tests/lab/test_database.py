@@ -24,7 +24,7 @@ SECRET = "open-sesame-5119"
         (f"postgresql://host/name?row_factory={SECRET}", "'row_factory', which is none of libpq's"),
         (f"postgresql://host/name?passwort={SECRET}", "'passwort', which is none of libpq's"),
         (f"postgresql://host/name?={SECRET}", "'', which is none of libpq's"),
-        (f"postgresql://host/name?password={SECRET}&password=x", "'password', twice.*each once"),
+        (f"postgresql://host/name?password={SECRET}&password=x", "'password', twice.*each given once"),
         ("postgresql://host/name?host=a&host=b", "'host', twice"),
         ("postgresql://host/name?port=five", "each must be a number. Correct them"),
         ("postgresql://host:0/name", "Check the port"),

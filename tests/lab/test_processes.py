@@ -161,7 +161,7 @@ def test_a_pool_has_workers_and_time():
     with pytest.raises(ValueError, match="Give 1 or more"):
         Processes(0)
     for seconds in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="Give such a number"):
+        with pytest.raises(ValueError, match="must be positive and finite"):
             Processes(1, time_limit=seconds)
 
 

@@ -126,7 +126,7 @@ def test_every_named_network_reads_bits_and_answers_with_a_number():
 @pytest.mark.parametrize(
     ("network", "advice"),
     [
-        ("cnn", "known are transformer"),
+        ("cnn", "networks are transformer"),
         ("deep-0x1x8", "Change --layers, --heads or --dim"),
         ("deep-2x3x8", "multiple of the number of heads"),
     ],

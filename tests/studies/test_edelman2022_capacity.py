@@ -38,11 +38,11 @@ def test_capacity_is_the_bound_and_its_slope_a_difference(bound):
 
 def test_points_that_no_trial_can_have_are_refused():
     for study, point, message in (
-        (edelman2022_lipschitz, {"sigma": "sine"}, "sigma is one of identity, relu, tanh. Choose"),
-        (edelman2022_lipschitz, {"inequality": "tail"}, "inequality is one of head, deep. Choose"),
+        (edelman2022_lipschitz, {"sigma": "sine"}, "sigma must be one of identity, relu, tanh. Choose"),
+        (edelman2022_lipschitz, {"inequality": "tail"}, "inequality must be one of head, deep. Choose"),
         (edelman2022_lipschitz, {"context_length": 1}, "between 2 and 1000"),
-        (edelman2022_capacity, {"bound": "tail"}, "bound is one of head, heads, deep. Choose"),
-        (edelman2022_capacity, {"form": "exact"}, "form is one of order, explicit. Choose"),
+        (edelman2022_capacity, {"bound": "tail"}, "bound must be one of head, heads, deep. Choose"),
+        (edelman2022_capacity, {"form": "exact"}, "form must be one of order, explicit. Choose"),
     ):
         with pytest.raises(ValueError, match=message):
             study.STUDY.check(point)

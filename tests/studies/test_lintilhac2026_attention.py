@@ -113,7 +113,7 @@ def test_turns_are_counted_without_flat_parts():
         ({"scores": "none"}, "Choose one of them"),
         ({"degree": 7}, "Change them"),
         ({"context_length": 24}, "Change them"),
-        ({"sparsity": 0}, "Choose such a value"),
+        ({"sparsity": 0}, "must be between 1 and 20. Change it"),
         ({"scale": 0.0}, "initial scores, must be between 0 and 10. Change it"),
     ],
 )

@@ -117,10 +117,10 @@ def test_bounds_and_their_local_exponents():
 def test_points_that_no_trial_can_have_are_refused():
     for study, point, message in (
         (training, {"context_length": 1}, "between 2 and 32"),
-        (training, {"method": "two-pass"}, "method is one of one-pass, chain. Choose"),
-        (training, {"target": "none"}, "target is one of all, half. Choose"),
-        (arithmetic, {"weights": "heavy"}, "weights is one of paper, tuned. Choose"),
-        (arithmetic, {"method": "none"}, "method is one of one-pass, chain, coded-chain. Choose"),
+        (training, {"method": "two-pass"}, "method must be one of one-pass, chain. Choose"),
+        (training, {"target": "none"}, "target must be one of all, half. Choose"),
+        (arithmetic, {"weights": "heavy"}, "weights must be one of paper, tuned. Choose"),
+        (arithmetic, {"method": "none"}, "method must be one of one-pass, chain, coded-chain. Choose"),
     ):
         with pytest.raises(ValueError, match=message):
             study.STUDY.check(point)

@@ -60,7 +60,7 @@ def test_a_trained_network_is_told_by_queries():
 
 def test_points_that_no_trial_can_have():
     assert STUDY.check is not None
-    with pytest.raises(ValueError, match="restriction is one of affine, coordinate"):
+    with pytest.raises(ValueError, match="restriction must be one of affine, coordinate"):
         STUDY.check(POINT | {"restriction": "random"})
     with pytest.raises(ValueError, match="lies between"):
         STUDY.check(POINT | {"context_length": 1})

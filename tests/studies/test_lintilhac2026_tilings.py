@@ -99,8 +99,8 @@ def test_a_certificate_is_above_the_risk_and_below_a_constant(learner):
 @pytest.mark.parametrize(
     ("point", "advice"),
     [
-        ({"learner": "lazy"}, "learner is one of plain, noisy, split"),
-        ({"network": "huge"}, "network is one of"),
+        ({"learner": "lazy"}, "learner must be one of plain, noisy, split"),
+        ({"network": "huge"}, "network must be one of"),
         ({"sample_size": 100}, "sample_size lies between"),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_given_probability_is_kept():
         (lambda: SparseAnd.at([-1], context_length=5), r"Correct the positions or lengthen"),
         (lambda: SparseAnd.at([2, 2], context_length=5), r"Correct the positions or lengthen"),
         (lambda: SparseOr.at([0], context_length=5, probability=1.5), r"probability=1\.5.*Leave it out for balanced"),
-        (lambda: SparseThreshold.at([0, 1], context_length=5, threshold=3), r"at most 2 ones.*Change it"),
+        (lambda: SparseThreshold.at([0, 1], context_length=5, threshold=3), r"must be 1 to 2.*Change it"),
         (lambda: SparseThreshold.at([0, 1], context_length=5, threshold=0), r"threshold=0.*Change it"),
         (
             lambda: SparseExpression.at([0, 1], [0, 1], context_length=5),

@@ -56,5 +56,5 @@ def test_one_program_serves_all_sizes():
 
 @pytest.mark.parametrize(("size", "rows"), [(0, 4), (65, 4), (3, 0)])
 def test_sizes_that_cannot_be_are_refused(size, rows):
-    with pytest.raises(ValueError, match="Correct the one that is not"):
+    with pytest.raises(ValueError, match="Correct the one that is out of range"):
         Minibatch(DRAWN, size, rows=rows, key=jr.key(0))

@@ -11,7 +11,7 @@ import numpy as np
 from genscope.checkpoints.reader import read_tensors
 from genscope.refusal import Refusal
 
-HOW = "Write one by numpy.savez('data.npz', x=x, y=y), with numbers or truth values in both."
+HOW = "Write one with numpy.savez('data.npz', x=x, y=y), with numbers or truth values in both."
 _LOCAL_HEADER = 30  # bytes before the name in a member of a zip file
 
 

@@ -41,7 +41,9 @@ def fourier(
     ] = "full",
     inactive: Annotated[
         float | None,
-        typer.Option("--inactive", metavar="T", help="Attention off the components. Default: 1e-6, tuned 1e-3."),
+        typer.Option(
+            "--inactive", metavar="T", help="Attention on positions without a component. Default: 1e-6, tuned 1e-3."
+        ),
     ] = None,
     signed: Annotated[Signed, typer.Option("--signed", help="Where negative coefficients go.")] = "two-heads",
     units: Annotated[
@@ -56,7 +58,7 @@ def fourier(
         ),
     ] = None,
     out: Out = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Of random inputs.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random inputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Build a Transformer for a sum of parities, with its squared norm and the trace of its Hessian.
@@ -68,7 +70,7 @@ def fourier(
     """
     check_options(
         "construct fourier",
-        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"must be between 1 and {LONGEST}"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
     terms, constant = parse_components(components, context_length)

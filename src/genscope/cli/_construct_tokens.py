@@ -25,7 +25,7 @@ Link = Literal["linear", "relu", "hermite2", "average", "norm2"]  # the names of
 
 
 Tokens = Annotated[int, typer.Option("--tokens", metavar="N", help="Tokens of a prompt.")]
-Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Of a token, without its encoding.")]
+Dimension = Annotated[int, typer.Option("--dimension", metavar="D", help="Dimension of a token, without its encoding.")]
 Sparsity = Annotated[int, typer.Option("--sparsity", metavar="Q", help="Tokens that a label depends on.")]
 LinkName = Annotated[Link, typer.Option("--link", help="The label, as a function of its tokens.")]
 Error = Annotated[float, typer.Option("--error", metavar="E", help="Largest error allowed.")]
@@ -35,12 +35,12 @@ EncodingDimension = Annotated[
 ]
 TokenNorm = Annotated[
     float | None,
-    typer.Option("--token-norm", metavar="R", help="Longest token. Default: that of 1,000 Gaussian prompts."),
+    typer.Option("--token-norm", metavar="R", help="Largest norm of a token. Default: that in 1,000 Gaussian prompts."),
 ]
 Prompts = Annotated[
     int, typer.Option("--prompts", metavar="N", help="Random prompts to verify on, besides adversarial ones.")
 ]
-Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Of encodings, link and prompts.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="K", help="Seed of encodings, link and prompts.")]
 
 
 def _mode(name: str, about: str) -> Callable[..., None]:
@@ -174,7 +174,7 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
             )
     check_options(
         f"construct {name}",
-        ("--prompts", prompts, 1 <= prompts <= 10_000, "lies between 1 and 10000"),
+        ("--prompts", prompts, 1 <= prompts <= 10_000, "must be between 1 and 10000"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
 
@@ -187,7 +187,8 @@ def _print_construction(facts: dict[str, Any]) -> None:
         f"link {facts['link']}, encodings of {facts['encoding_dimension']} signs"
     )
     typer.echo(facts["source"])
-    verdict = "exact" if facts["exact"] else "not exact"
+    kept = facts["max_error"] <= facts["promised_error"]
+    verdict = "exact" if facts["exact"] else "verified" if kept else "not verified"
     typer.echo(
         f"{verdict}: largest error {facts['max_error']:.2g} on {facts['inputs_checked']} random and adversarial "
         f"prompts, promised {facts['promised_error']:.2g} for tokens up to {facts['token_norm']:.4g}"

@@ -55,7 +55,7 @@ def _described(error: Exception) -> str:
     """An error in our words: those of the system name a file, and not what to do about it."""
     if isinstance(error, OSError) and error.filename is not None:
         return (
-            f"got {error.filename}, and it cannot be opened ({error.strerror}): it must be there, and yours to use. "
+            f"cannot open {error.filename} ({error.strerror}): it must exist, and you must be allowed to use it. "
             "Correct the path or the permissions."
         )
     return str(error)

@@ -14,7 +14,7 @@ from genscope.refusal import Refusal
 
 DEFAULT_STORE = "sqlite:///genscope.db"
 SEEDS = 2**32  # how many keys a number may choose from
-SEED = f"lies between 0 and {SEEDS - 1}"
+SEED = f"must be between 0 and {SEEDS - 1}"
 
 
 Budget = Literal["quick", "standard", "paper"]
@@ -57,7 +57,8 @@ ModelName = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model file of genscope; or package.module:name or file.py:name of a model, or of what returns one.",
+        help="A genscope model file; or package.module:name or file.py:name of a model, or of a class or function that "
+        "returns one.",
     ),
 ]
 DataFile = Annotated[
@@ -65,7 +66,8 @@ DataFile = Annotated[
     typer.Option(
         "--data",
         metavar="FILE",
-        help="Inputs x, or several by name, labels y, and a mask of tokens: .safetensors, or .npz without pickles.",
+        help="Inputs x (or several, by name), labels y, perhaps a mask of tokens: .safetensors, or .npz without "
+        "pickles.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]

@@ -38,7 +38,7 @@ def certify(
     confidence: Annotated[
         float, typer.Option("--confidence", metavar="P", help="Confidence of the certificate.")
     ] = 0.95,
-    clip: Annotated[float, typer.Option("--clip", metavar="B", help="Larger losses count as this one.")] = 1.0,
+    clip: Annotated[float, typer.Option("--clip", metavar="B", help="Losses above B count as B.")] = 1.0,
     draws: Annotated[int, typer.Option("--draws", metavar="N", help="Networks drawn to measure the risk.")] = 1000,
     loss: Annotated[
         str,
@@ -59,10 +59,10 @@ def certify(
     check_options(
         "certify",
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
-        ("--draws", draws, draws >= 1, "is at least 1"),
-        ("--steps", steps, steps >= 1, "is at least 1"),
-        ("--confidence", confidence, 0 < confidence < 1, "lies between 0 and 1"),
-        ("--clip", clip, 0 < clip < math.inf, "is a positive number"),
+        ("--draws", draws, draws >= 1, "must be at least 1"),
+        ("--steps", steps, steps >= 1, "must be at least 1"),
+        ("--confidence", confidence, 0 < confidence < 1, "must be between 0 and 1"),
+        ("--clip", clip, 0 < clip < math.inf, "must be a positive number"),
     )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import load_data, load_model
@@ -161,7 +161,10 @@ def _print_certificate(facts: dict[str, Any]) -> None:
     for assumption in facts["assumptions"]:
         echo(f"- {assumption}.")
     say = "Vacuous: the" if facts["vacuous"] else "Informative: the"
-    echo(f"{say} best constant has {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} nats.")
+    echo(
+        f"{say} best constant prediction has risk {facts['trivial']:.4g}. Divergence from the prior: {facts['kl']:.4g} "
+        "nats."
+    )
     if facts["vacuous"]:
         prior = "the initialization as --prior, " if facts["prior"] == ZERO else ""
         echo(f"What lowers it most: {prior}more examples, training on the bound (genscope.train.PacBayes).")

@@ -33,12 +33,12 @@ def checkpoint(
         typer.Option("--config", metavar="FILE", help="Sizes of the model. Default: config.json next to it."),
     ] = None,
     heads: Annotated[
-        int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, whatever the config says.")
+        int | None, typer.Option("--heads", metavar="N", help="Query heads per layer, overriding the config.")
     ] = None,
     samples: Annotated[int, typer.Option("--samples", metavar="N", help="Training examples.")] = 1_000_000,
     context_length: Annotated[
         int | None,
-        typer.Option("--context-length", metavar="N", help="Tokens per example. Default: what the model is made for."),
+        typer.Option("--context-length", metavar="N", help="Tokens per example. Default: the model's own."),
     ] = None,
     epsilon: Annotated[
         float, typer.Option("--epsilon", metavar="X", help="Accuracy of the cover: half the margin of the read-out.")
@@ -46,7 +46,9 @@ def checkpoint(
     input_norm: Annotated[
         float | None,
         typer.Option(
-            "--input-norm", metavar="X", help="Longest token that enters a layer. Default: by its layer norm."
+            "--input-norm",
+            metavar="X",
+            help="Largest norm of a token that enters a layer. Default: from its layer norm.",
         ),
     ] = None,
     plot: Annotated[
@@ -131,7 +133,8 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
 
     layers = facts["layers"]
     print_table(
-        f"{facts['architecture']}{kind}, {len(layers)} layers of {len(layers[0]['heads'])} heads on tokens of "
+        f"{facts['architecture']}{kind}, {_count(len(layers), 'layer')} of "
+        f"{_count(len(layers[0]['heads']), 'head')} on tokens of "
         f"dimension {facts['dimension']}: norms, mean (largest) over the heads",
         ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
         [
@@ -187,7 +190,7 @@ def _print_bounds(bounds: dict[str, Any]) -> None:
             [[str(row["context_length"]), _number(row["sample_size"])] for row in largest["by_context_length"]],
         )
     if any(row["input_norm"] is None for row in bounds["layers"]):
-        typer.echo("Weights do not tell how long the tokens of every layer are: say it by --input-norm.")
+        typer.echo("The weights do not say how long the tokens of every layer are: set it with --input-norm.")
     typer.echo(
         "All constants are explicit. The excess error is that of the sign of a fixed unit read-out of the layer, over "
         f"its share of training examples within a margin above {2 * bounds['epsilon']:g}, with confidence "
@@ -205,3 +208,7 @@ def _spread(values: list[float]) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -28,7 +28,7 @@ def construct(
     context_length: Annotated[int, typer.Option("--context-length", metavar="T", help="Number of bits.")],
     encoding: Annotated[Encoding, typer.Option("--encoding", help="How bits become tokens.")] = "positional",
     dimension: Annotated[
-        int | None, typer.Option("--dimension", metavar="D", help="Of random vectors. Default: 8 s log(2T).")
+        int | None, typer.Option("--dimension", metavar="D", help="Dimension of random vectors. Default: 8 s log(2T).")
     ] = None,
     out: Out = None,
     find_gamma: Annotated[
@@ -39,13 +39,14 @@ def construct(
 ) -> None:
     """Build Transformer weights that compute a Boolean expression, and verify them.
 
-    Up to 20 bits on every input; beyond, every pattern of the relevant bits meets adversarial and random other bits.
+    Up to 20 bits, every input is checked; beyond that, every pattern of the relevant bits, with adversarial and
+    random values of the others.
 
     Example: genscope construct "x3 & ~x17 | maj(x1,x2,x40)" --context-length 64 --out model.safetensors
     """
     check_options(
         "construct",
-        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"lies between 1 and {LONGEST}"),
+        ("--context-length", context_length, 1 <= context_length <= LONGEST, f"must be between 1 and {LONGEST}"),
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
     )
     from genscope.cli._jax import prepare_jax

@@ -31,11 +31,15 @@ def dominate(
     ] = 0.05,
     constant: Annotated[
         float | None,
-        typer.Option("--constant", metavar="C", help="Of the loss. Default: fitted to the losses on the data."),
+        typer.Option(
+            "--constant", metavar="C", help="Constant C of the loss. Default: fitted to the losses on the data."
+        ),
     ] = None,
     confidence: Annotated[float, typer.Option("--confidence", metavar="P", help="Confidence of the bound.")] = 0.95,
-    probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors and pairs of noise.")] = 32,
-    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of everything random.")] = 0,
+    probes: Annotated[
+        int, typer.Option("--probes", metavar="N", help="Random probe vectors, and pairs of noise draws.")
+    ] = 32,
+    seed: Annotated[int, typer.Option("--seed", metavar="K", help="Random seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare a trained model with the flat network of the function it computes, and print the bound that follows.
@@ -151,10 +155,10 @@ def _plain(measured: Any) -> dict[str, Any]:
 
 
 def _print_comparison(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     function, built, trained, bound = (facts[name] for name in ("function", "constructed", "trained", "bound"))
-    typer.echo(
+    echo(
         f"{facts['model']} computes {function['sparsity']} Fourier components of degree at most {function['degree']}; "
         f"{function['left_out']:.2g} of its variance is left out."
     )
@@ -165,7 +169,7 @@ def _print_comparison(facts: dict[str, Any]) -> None:
         [[" ".join(map(str, each["support"])), f"{each['coefficient']:.4g}"] for each in shown],
     )
     if len(function["components"]) > _SHOWN:
-        typer.echo(f"and {len(function['components']) - _SHOWN} smaller ones")
+        echo(f"and {len(function['components']) - _SHOWN} smaller ones")
     rows = [
         ["parameters", str(trained["parameters"]), str(built["parameters"])],
         ["squared norm", f"{trained['norm_squared']:.6g}", f"{built['norm_squared']:.6g}"],
@@ -179,15 +183,16 @@ def _print_comparison(facts: dict[str, Any]) -> None:
     ]
     print_table("Trained model and construction", ["quantity", "trained", "constructed"], rows)
     ratios = facts["ratios"]
-    typer.echo(
+    echo(
         f"{_ANSWERS[facts['dominated']]}: trained over constructed is {ratios['norm_squared']:.3g} in squared norm and "
         f"{ratios['perturbed_sharpness']:.3g} in sharpness under noise."
     )
-    typer.echo(f"Bound on the squared risk {bound['value']:.4g} (C = {bound['constant']:.3g}), if:")
+    echo(f"Bound on the squared risk {bound['value']:.4g} (C = {bound['constant']:.3g}), if:")
     for assumption in facts["assumptions"]:
-        typer.echo(f"- {assumption}.")
-    typer.echo(f"{'Vacuous' if facts['vacuous'] else 'Not vacuous'}: the best constant has {bound['trivial']:.4g}.")
-    typer.echo(f"{facts['seconds']:.1f} s")
+        echo(f"- {assumption}.")
+    said = "Vacuous" if facts["vacuous"] else "Informative"
+    echo(f"{said}: the best constant prediction has risk {bound['trivial']:.4g}.")
+    echo(f"{facts['seconds']:.1f} s")
 
 
 def _with_error(found: dict[str, float]) -> str:

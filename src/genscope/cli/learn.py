@@ -71,7 +71,7 @@ def learn(
     optimizer: Annotated[OptimizerName | None, typer.Option("--optimizer", help="Optimizer of all networks.")] = None,
     budget: _options.BudgetChoice = "standard",
     width: Annotated[
-        float | None, typer.Option("--width", metavar="X", help="Ends the search: interval within a factor 1 + X.")
+        float | None, typer.Option("--width", metavar="X", help="Stop once the interval is within a factor 1 + X.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw the answer: .svg, .png or .pdf.")
@@ -87,8 +87,8 @@ def learn(
 ) -> None:
     """Measure how many samples networks need to learn a function, and compare with theory.
 
-    Each trial draws the bits that matter, a sample and initial weights anew. What is stored already is not computed
-    again; after an interruption, the same command resumes.
+    Each trial draws the relevant bits, a sample and initial weights at random. Stored trials are not run again; after
+    an interruption, the same command resumes.
 
     Example: genscope learn "maj(x1,x4,x7)" --context-length 40 --network transformer,mlp --budget quick
     """

@@ -40,7 +40,7 @@ def probe(
         float, typer.Option("--confidence", metavar="P", help="Confidence of answers that are not exact.")
     ] = 0.99,
     queries: Annotated[
-        int | None, typer.Option("--queries", metavar="N", help="Inputs that may be asked. Default: 2,097,152.")
+        int | None, typer.Option("--queries", metavar="N", help="Maximum number of queries. Default: 2,097,152.")
     ] = None,
     tolerance: Annotated[
         float,
@@ -52,7 +52,7 @@ def probe(
         Inputs, typer.Option("--inputs", help="What your function gets for the bits 0 and 1; signs are 1 and -1.")
     ] = "integers",
     values: Annotated[
-        Values, typer.Option("--values", help="An expression is worth 0 or 1, or the signs 1 and -1 of these.")
+        Values, typer.Option("--values", help="Values of an expression: bits 0 and 1, or signs 1 and -1.")
     ] = "bits",
     template: Annotated[
         str | None,
@@ -72,7 +72,8 @@ def probe(
         typer.Option(
             "--sample",
             metavar="FILE",
-            help="Bits x from a law of your own (.npz or .safetensors): how much the components leave out there.",
+            help="Bits x from a distribution of your own (.npz or .safetensors): report how much the components leave out "
+            "on it.",
         ),
     ] = None,
     published: Annotated[
@@ -450,7 +451,7 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
     typer.echo(f"degree {known('degree')}, sparsity {known('sparsity')} (the constant is not counted)")
     typer.echo(f"relevant bits: {relevant}{more}")
     echo(facts["guarantee"])
-    echo(f"Law of the inputs: {facts['law']}.")
+    echo(f"Input distribution: {facts['law']}.")
     if (seen := facts["sample"]) is not None:
         share = seen["left_out"]
         missed = (

@@ -19,8 +19,8 @@ def serve(
 ) -> None:
     """Open the explorer in a browser: functions, constructions, bounds, training and studies.
 
-    The address holds a secret that lets your browser in. The page works offline. Only the room Learn trains
-    networks, in a process of its own, and stores their runs.
+    The address holds a secret that lets your browser in. The page works offline. Only the Learn room trains networks,
+    in a separate process, and stores the runs.
 
     Example: genscope serve --store sqlite:///genscope.db
     """

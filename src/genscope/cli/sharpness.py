@@ -23,27 +23,31 @@ def sharpness(
     model: ModelName,
     data: DataFile,
     by: Annotated[By, typer.Option("--by", help="Also the trace of each array of weights.")] = "total",
-    method: Annotated[Method, typer.Option("--method", help="How the trace is found.")] = "xtrace",
-    probes: Annotated[int, typer.Option("--probes", metavar="N", help="Random vectors, and pairs of noise.")] = 32,
+    method: Annotated[Method, typer.Option("--method", help="How the trace is computed.")] = "xtrace",
+    probes: Annotated[
+        int, typer.Option("--probes", metavar="N", help="Random probe vectors, and pairs of noise draws.")
+    ] = 32,
     loss: Annotated[str, typer.Option("--loss", metavar="NAME", help=LOSS_HELP.format(""))] = "squared",
     sigma: Annotated[
-        float, typer.Option("--sigma", metavar="X", help="Noise on the weights of the smoothed sharpness.")
+        float,
+        typer.Option("--sigma", metavar="X", help="Standard deviation of the weight noise of the smoothed sharpness."),
     ] = 0.01,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of random vectors and noise.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Measure the trace and the norm of the Hessian of a model's mean loss, and the sharpness of its smoothed loss.
 
-    Methods with random probes give a standard error; exact takes a product per parameter, gauss-newton leaves out the
-    part of the Hessian that vanishes where the loss does, fisher estimates the same from labels that the model draws.
+    Methods with random probes give a standard error; exact takes one Hessian-vector product per parameter,
+    gauss-newton leaves out the part of the Hessian that vanishes with the loss, and fisher estimates the same from
+    labels drawn by the model.
 
     Example: genscope sharpness model.safetensors --data data.npz --by group
     """
     check_options(
         "sharpness",
         ("--seed", seed, 0 <= seed < SEEDS, SEED),
-        ("--probes", probes, probes >= 2, "is at least 2, which a standard error takes"),
-        ("--sigma", sigma, 0 < sigma < math.inf, "is a positive number"),
+        ("--probes", probes, probes >= 2, "must be at least 2 for a standard error"),
+        ("--sigma", sigma, 0 < sigma < math.inf, "must be a positive number"),
     )
     from genscope.cli._losses import find_loss
     from genscope.cli._model_data import is_double, load_data, load_model

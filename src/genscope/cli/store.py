@@ -17,12 +17,14 @@ from genscope.refusal import Refusal
 
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="URL of the store to read.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="URL of the store to write; made if it is not there.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="URL of the store to write; created if it does not exist.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Copy all results of one store into another; of a damaged one, what is sound.
+    """Copy all results of one store into another; of a damaged one, whatever is intact.
 
-    Others may use both meanwhile: a copy is a backup.
+    Both stores may be in use meanwhile, so a copy can serve as a backup.
 
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """

@@ -60,13 +60,16 @@ class Question:
 
     def __post_init__(self) -> None:
         checks = {
-            "noise": (0 <= self.noise < 0.5, "labels are flipped with a probability from 0 to below 0.5"),
-            "bias": (self.bias is None or 0 < self.bias < 1, "a bit is 1 with a probability between 0 and 1"),
-            "accuracy": (0.5 < self.accuracy <= 1, "an accuracy worth asking for lies above 0.5 and is 1 at most"),
-            "error": (self.error is None or 0 < self.error < 1e6, "a mean squared error is positive"),
-            "success": (0 < self.success < 1, "a share of trials lies between 0 and 1"),
-            "restarts": (1 <= self.restarts <= MOST_RESTARTS, f"a trial trains 1 to {MOST_RESTARTS} networks"),
-            "width": (self.width is None or 0.01 <= self.width <= 10, "a width lies between 0.01 and 10"),
+            "noise": (0 <= self.noise < 0.5, "it is the probability of flipping a label, from 0 to below 0.5"),
+            "bias": (
+                self.bias is None or 0 < self.bias < 1,
+                "it is the probability that a bit is 1, strictly between 0 and 1",
+            ),
+            "accuracy": (0.5 < self.accuracy <= 1, "it must be above 0.5 and at most 1"),
+            "error": (self.error is None or 0 < self.error < 1e6, "a mean squared error must be positive"),
+            "success": (0 < self.success < 1, "it is a share of trials, strictly between 0 and 1"),
+            "restarts": (1 <= self.restarts <= MOST_RESTARTS, f"a trial can train 1 to {MOST_RESTARTS} networks"),
+            "width": (self.width is None or 0.01 <= self.width <= 10, "it must be between 0.01 and 10"),
         }
         for name, (fits, allowed) in checks.items():
             if not fits:
