@@ -18,7 +18,7 @@ KEYS += ["gamma", "norms", "dimension", "source"]
 NORMS = ["W_Q", "W_K", "W_V", "W_C", "W_1", "W_2", "w"]
 
 
-@pytest.mark.parametrize("encoding", ["positional", "bag", "random"])
+@pytest.mark.parametrize("encoding", ["positional", "bag", "random", "random-bag"])
 def test_an_expression_becomes_a_model(call_json, directory, encoding):
     options = ("--context-length", 64, "--encoding", encoding, "--out", "model.safetensors")
     facts = call_json("construct", EXPRESSION, *options)
@@ -40,6 +40,21 @@ def test_an_expression_becomes_a_model(call_json, directory, encoding):
     with float64():
         values = [float(model(jnp.asarray(row))) for row in bits]
     assert values == pytest.approx(parse(EXPRESSION)(bits).astype(float), abs=1e-12)
+
+
+def test_a_threshold_within_an_error(call, call_json, refused):
+    asked = ("construct", "maj(x1,x2,x5)", "--context-length", 12, "--encoding", "random", "--dimension", 96)
+    facts = call_json(*asked, "--within", 0.02)
+    assert 0 < facts["max_error"] <= facts["promised_error"] <= 0.02 + 1e-12
+    assert (facts["exact"], facts["exhaustive"], facts["norms"]["W_1"]) == (False, True, None)
+    assert 0 < facts["constants"]["beta"] <= (facts["constants"]["beta_at_most"] or float("inf"))
+    told = call(*asked, "--within", 0.02).stdout
+    assert "within 0.02, as promised" in told
+    assert f"coherence {facts['constants']['coherence']:.3g}" in told
+    exact = call_json(*asked)
+    assert (exact["exact"], exact["promised_error"]) == (True, 0.0)
+    assert "Leave the error out" in refused("construct", "x0 ^ x1", "--context-length", 8, "--within", 0.1)
+    assert "Try 0.01" in refused(*asked, "--within", 2)
 
 
 def test_only_variables_that_matter_are_listed(call_json):

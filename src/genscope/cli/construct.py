@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LONGEST = 1_000_000  # bits: some hundred MB of weights
 
 
-Encoding = Literal["positional", "bag", "random"]
+Encoding = Literal["positional", "bag", "random", "random-bag"]
 
 
 def construct(
@@ -29,6 +29,10 @@ def construct(
     encoding: Annotated[Encoding, typer.Option("--encoding", help="How bits become tokens.")] = "positional",
     dimension: Annotated[
         int | None, typer.Option("--dimension", metavar="D", help="Dimension of random vectors. Default: 8 s log(2T).")
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option("--within", metavar="E", help="A threshold by attention alone that errs by at most E."),
     ] = None,
     out: Out = None,
     find_gamma: Annotated[
@@ -62,7 +66,7 @@ def construct(
     function = constructions.SparseFunction.parse(expression, context_length=context_length)
     key = jr.key(seed)
     build = functools.partial(
-        constructions.construct, encoding=encoding, dimension=dimension, key=stream(key, "vectors")
+        constructions.construct, encoding=encoding, dimension=dimension, within=within, key=stream(key, "vectors")
     )
     built = build(function)
     verdict = constructions.verify(built, function, key=stream(key, "inputs"))
@@ -98,6 +102,8 @@ def _facts(built: "Construction", verdict: "Verification", function: "SparseFunc
         "norms": weight_norms(built.model),
         "dimension": built.model.encoding.dim,
         "source": built.source,
+        "promised_error": built.error if math.isfinite(built.error) else None,
+        "constants": {name: value if math.isfinite(value) else None for name, value in built.constants.items()},
         "promised_norms": {name: built.norms.get(name) for name in weight_norms(built.model)},
         "head": asked,
         "bound": command(asked),
@@ -120,9 +126,17 @@ def _print_construction(facts: dict[str, Any], built: "Construction") -> None:
     checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
     typer.echo(f"{facts['expression']} depends on {support}")
     typer.echo(f"{facts['source']}; token dimension {facts['dimension']}")
-    typer.echo(
-        f"{'exact' if facts['exact'] else 'NOT EXACT'}: largest error {facts['max_error']:.2g} on {checked} inputs"
-    )
+    promised = facts["promised_error"]
+    verdict = f"within {promised:.2g}, as promised" if promised else "exact"
+    kept = facts["exact"] or (promised and facts["max_error"] <= promised * (1 + 1e-9))
+    typer.echo(f"{verdict if kept else 'NOT EXACT'}: largest error {facts['max_error']:.2g} on {checked} inputs")
+    if "coherence" in facts["constants"]:
+        constants = facts["constants"]
+        at_most = constants["beta_at_most"]
+        typer.echo(
+            f"coherence {constants['coherence']:.3g}: an irrelevant position scores at most {constants['beta']:.3g} of "
+            f"a relevant one (by the coherence alone {'nothing follows' if at_most is None else f'{at_most:.3g}'})"
+        )
     smallest = f", smallest that works {facts['smallest_gamma']:.4g}" if "smallest_gamma" in facts else ""
     needed = f"the proof needs {built.needed:.6g}" if math.isfinite(built.needed) else "no gamma suffices for the proof"
     typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")

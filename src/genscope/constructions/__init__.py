@@ -2,6 +2,8 @@
 
 from genscope.constructions._base import Construction as Construction
 from genscope.constructions._base import weight_norms as weight_norms
+from genscope.constructions._crosstalk import coherence_at as coherence_at
+from genscope.constructions._crosstalk import coherence_limits as coherence_limits
 from genscope.constructions.bag_of_vectors import bag_any_function as bag_any_function
 from genscope.constructions.bag_of_vectors import bag_symmetric as bag_symmetric
 from genscope.constructions.bag_of_vectors import bag_threshold as bag_threshold
@@ -25,6 +27,9 @@ from genscope.constructions.interpolation import interpolate as interpolate
 from genscope.constructions.interpolation import interpolating_rnn as interpolating_rnn
 from genscope.constructions.interpolation import interpolation_bound as interpolation_bound
 from genscope.constructions.interpolation import squared_interpolation_norm as squared_interpolation_norm
+from genscope.constructions.nearly_orthogonal import promised_dimension as promised_dimension
+from genscope.constructions.nearly_orthogonal import random_bag_any_function as random_bag_any_function
+from genscope.constructions.nearly_orthogonal import random_threshold as random_threshold
 from genscope.constructions.parity_chain import ChainConstruction as ChainConstruction
 from genscope.constructions.parity_chain import parity_chain as parity_chain
 from genscope.constructions.parity_chain import verify_chain as verify_chain

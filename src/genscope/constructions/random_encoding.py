@@ -1,17 +1,20 @@
 r"""Any sparse function of bits encoded by random signs in dimension O(s log T).
 
-Source: edelman2022, Section 5 (iii), approximately orthonormal embeddings.
+Source: edelman2022, Section 5 (iii), approximately orthonormal embeddings. Thresholds by attention alone and bags are
+in `nearly_orthogonal`; that $\beta$ and $\rho$ are small where the coherence is, is proved in `_crosstalk`.
 Departures: weights, constants and proof are ours; the perceptron has biases, since no feature is exactly constant.
 Guarantee: exact up to rounding if beta < 1 for the vectors that were drawn; otherwise nothing is promised.
 """
 
 import math
+from typing import TypeVar
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Key
 
-from genscope.constructions._base import Construction, build, chosen_gamma, lift, log_or_zero
+from genscope.constructions._base import Construction, build, chosen_gamma, log_or_zero
+from genscope.constructions._crosstalk import crosstalk
 from genscope.constructions.sparse_function import SparseFunction
 from genscope.constructions.sparse_variable import (
     GENERAL,
@@ -21,7 +24,7 @@ from genscope.constructions.sparse_variable import (
     check_base,
     pattern_layers,
 )
-from genscope.models.encoding import Positional
+from genscope.models.encoding import AbstractEncoding, Positional
 from genscope.precision import float64
 from genscope.refusal import Refusal
 
@@ -54,8 +57,11 @@ def random_any_function(
     """
     check_base(function, base)
     size, length = function.support_size, function.context_length
-    encoding = _draw(function, dimension, key)
-    beta, rho = _crosstalk(encoding, function, base, cls_is_key)
+    encoding = draw_vectors(Positional, function, dimension, key)
+    found = crosstalk(
+        encoding, function.support, np.repeat([0.0, 1.0], [3, size]), bit_readers(size, 1.0, base, cls_is_key)[1]
+    )
+    beta, rho = found.beta, found.rho
     least = (base - 1) / (2 * base * size)  # mu_0
     leak = least / 2 / (least + rho + (base + 1) * (1 + 2 * rho) / (2 * size))
     others = (length - size) * base ** (1 + rho) + cls_is_key
@@ -83,11 +89,17 @@ def random_any_function(
         orders=GENERAL,
         source="edelman2022, Section 5 (iii), random embeddings of low dimension, tf+mlp",
         cls_is_key=cls_is_key,
-        constants={"beta": beta, "rho": rho},
+        constants=found.constants(vectors=size + 3, attended=size, read=2 + cls_is_key),
     )
 
 
-def _draw(function: SparseFunction, dimension: int | None, key: Key[Array, ""]) -> Positional:
+Encoding = TypeVar("Encoding", bound=AbstractEncoding)
+
+
+def draw_vectors(
+    kind: type[Encoding], function: SparseFunction, dimension: int | None, key: Key[Array, ""]
+) -> Encoding:
+    """An encoding by random signs in this dimension, or in one that suffices as a rule."""
     size, length = function.support_size, function.context_length
     if dimension is None:
         dimension = sufficient_dimension(support_size=size, context_length=length)
@@ -103,19 +115,7 @@ def _draw(function: SparseFunction, dimension: int | None, key: Key[Array, ""]) 
             f"the dimension to {LARGEST // (length + 3)}, shorten the context, or use coordinate vectors."
         )
     with float64():
-        return eqx.filter_jit(Positional.draw)(key, context_length=length, dim=dimension)
-
-
-def _crosstalk(encoding: Positional, function: SparseFunction, base: float, cls_is_key: bool) -> tuple[float, float]:
-    """The beta and rho of the proof: what the irrelevant positions give where they should give 0."""
-    size = function.support_size
-    _, values = bit_readers(size, 1.0, base, cls_is_key)
-    on_support = np.concatenate([np.zeros(3), np.ones(size)])
-    readers, _ = lift(encoding, function.support, np.column_stack([on_support, values]))
-    read = np.delete(np.asarray(encoding.vectors)[encoding.specials :] @ readers, function.support, axis=0)
-    if not len(read):
-        return 0.0, 0.0
-    return max(0.0, float(read[:, 0].max())), float(np.abs(read[:, 1:]).max())
+        return eqx.filter_jit(kind.draw)(key, context_length=length, dim=dimension)
 
 
 def random_constant(
@@ -123,7 +123,7 @@ def random_constant(
 ) -> Construction:
     """A constant: one hidden unit with a bias and nothing else, since no feature of these tokens is constant."""
     return build(
-        _draw(function, dimension, key),
+        draw_vectors(Positional, function, dimension, key),
         (),
         gamma=chosen_gamma(gamma, 0.0),
         needed=0.0,
