@@ -72,8 +72,8 @@ def probe(
         typer.Option(
             "--sample",
             metavar="FILE",
-            help="Bits x from a distribution of your own (.npz or .safetensors): report how much the components leave out "
-            "on it.",
+            help="Bits x from a distribution of your own (.npz or .safetensors): report how much the components leave "
+            "out on it.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the queries.")] = 0,
