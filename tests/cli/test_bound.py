@@ -87,7 +87,8 @@ def test_curves(bound, directory):
     expected = bounds.linear_cover(weight_norm=1, input_norm=1, epsilon=0.1, points=10**6).value
     assert values[-1] == expected
     text = bound("linear-cover", *vary).stdout
-    assert "1000000" in text
+    assert "1,000,000" in text
+    assert "linear-cover: Log covering number of linear functions of bounded norm (after Zhang 2002)" in text
     assert "Explicit" in text
     said = bound("linear-cover", *vary, "--plot", "curve.svg").stdout
     assert said == "curve.svg: linear-cover along points, 25 values\n"

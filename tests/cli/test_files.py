@@ -94,7 +94,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory):
     ("arguments", "said"),
     [
         (["nothing"], "it holds toy. Choose one of these"),
-        (["toy", "--out", "."], "a directory: it goes to a file"),
+        (["toy", "--out", "."], "a directory: it must be a file"),
         (["toy", "--out", "no/where.csv"], "there is no directory no"),
         (["toy", "--store", "sqlite:///absent.db"], "does not exist"),
     ],

@@ -40,6 +40,6 @@ def test_a_share_of_a_study_is_shown(call, monkeypatch):
     call("run", f"{TOYS}:search", "--where", "context_length=10")
     monkeypatch.setattr(studies, "ALL", (study_file.study, study_file.search))
     told = call("list").stdout
-    assert "standard 0% of 4 points" in told
+    assert "nothing stored yet; points: quick 1, standard 4" in told
     assert "quick 100% of 1 point;" in told
     assert "% or more of" in told

@@ -49,7 +49,7 @@ def test_a_function_is_found_in_the_current_directory(module):
         ("absent_module:function", "no module 'absent_module'"),
         ("os.absent:function", "no module 'os.absent'"),
         ("math:sqroot", "Did you mean sqrt"),
-        ("math:pi", "of type float: what is named must be callable"),
+        ("math:pi", "of type float: it must be callable"),
     ],
 )
 def test_references_that_name_nothing_are_refused(reference, said, capsys):

@@ -73,7 +73,7 @@ def test_values_on_the_searched_axis_turn_the_search_off():
     [
         ({"where": {"width": [1]}}, "'width': its axes are size, rate, kind, fast. Choose one"),
         ({"where": {"size": []}}, "no value for size: name at least one"),
-        ({"where": {"kind": ["c"]}}, "kind='c': its values are a, b. Choose among"),
+        ({"where": {"kind": ["c"]}}, "kind='c': its values are a, b. Choose from"),
         ({"where": {"size": ["3"]}}, "size='3': its values are 1, 2, 4, or any numbers of type int. Choose"),
         ({"where": {"size": [1.5]}}, "size=1.5: its values are 1, 2, 4, or any numbers of type int. Choose"),
         ({"where": {"size": [True]}}, "size=True: its values are 1, 2, 4"),

@@ -81,7 +81,7 @@ def probe(
         typer.Option(
             "--published",
             metavar="E",
-            help="Beside, what the testers of LS26, Appendix H, find with the proximity parameter E.",
+            help="Also run the testers of LS26, Appendix H, with the proximity parameter E.",
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="K", help="Seed of the queries.")] = 0,
