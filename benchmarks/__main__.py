@@ -12,10 +12,12 @@ from benchmarks import (
     growth,
     learn,
     probe,
+    reproduce,
     restarts,
     restarts_design,
     sharpness,
     spectrum,
+    start,
     store,
     threshold_design,
     token_regression,
@@ -24,6 +26,8 @@ from benchmarks import (
 )
 
 for benchmark in (
+    start,
+    reproduce,
     classifier_step,
     growth,
     store,

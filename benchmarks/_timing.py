@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
 import subprocess
 import time
 from collections.abc import Callable
@@ -34,6 +35,12 @@ def cpu_seconds(*works: Callable[[], Any], repeats: int = 7, warm: bool = True) 
             if turn or not warm:
                 found.append(time.process_time() - start)
     return [min(found) for found in times]
+
+
+def children() -> float:
+    """CPU seconds of all programs that this one started and that have ended, those included that they started."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def show(name: str, rows: dict[str, Any]) -> None:

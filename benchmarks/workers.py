@@ -6,7 +6,6 @@ much more work two workers do for the same trials.
 """
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks._timing import show
+from benchmarks._timing import children, show
 from genscope.lab import Store
 
 STUDY, LENGTH, SIZES, SEEDS = "edelman2022-and", 300, (70, 100), 100
@@ -34,18 +33,13 @@ def measured(workers: int | None, directory: Path, *, seeds: int = SEEDS) -> dic
         if workers is None:
             os.sched_setaffinity(0, one_core)
 
-    before, start = _children(), time.perf_counter()
+    before, start = children(), time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, preexec_fn=pin)
-    whole, cpu = time.perf_counter() - start, _children() - before
+    whole, cpu = time.perf_counter() - start, children() - before
     with Store(url, read_only=True) as store:
         finished = store.frame(STUDY)["finished"].sort()
     between = (finished[-1] - finished[0]).total_seconds()
     return {"whole": len(finished) / whole, "running": (len(finished) - 1) / between, "cpu": cpu}
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:

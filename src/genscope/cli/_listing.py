@@ -29,7 +29,7 @@ def listing() -> dict[str, Any]:
         return _made()
     file = Path(platformdirs.user_cache_dir("genscope")) / "listing.json"
     state = _state()
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError):
         kept = json.loads(file.read_bytes())
         if kept["state"] == state:
             return kept["listing"]

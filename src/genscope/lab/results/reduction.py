@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from scipy import stats
+from scipy import special  # not `stats`, which takes a second to load
 
 from genscope.estimate import Estimate, wilson
 from genscope.lab.plans.figure import (
@@ -143,7 +143,7 @@ def points(figure: Scatter, frame: pl.DataFrame) -> list[ReducedSeries]:
             if _missing(x) or _missing(y):
                 marks.append(Mark(x, None, None, None, 1, "none", 1, "not a finite number"))
             else:
-                reach = None if _missing(error) else stats.norm.ppf(0.975) * error
+                reach = None if _missing(error) else special.ndtri(0.975) * error
                 low, high = (None, None) if reach is None else (y - reach, y + reach)
                 marks.append(Mark(x, float(y), low, high, 1))
         found.append(ReducedSeries(name_of(name), tuple(marks)))
@@ -233,7 +233,7 @@ def _student(values: np.ndarray) -> tuple[float, float | None, float | None]:
     mean = float(values.mean())
     if len(values) < FEW:
         return mean, None, None
-    reach = float(stats.t.ppf(0.975, len(values) - 1)) * Estimate.of(values).sem
+    reach = float(special.stdtrit(len(values) - 1, 0.975)) * Estimate.of(values).sem
     return mean, mean - reach, mean + reach
 
 
@@ -244,7 +244,7 @@ def _median(reduction: Median, x: Any, cell: pl.DataFrame) -> Mark:
         return Mark(x, None, None, None, 0, "none", missing, "no trial has a finite number")
     ordered = sorted(math.inf if c else v for v, c in zip(values, censored, strict=True))
     # The k-th smallest and k-th largest value enclose the median unless k or more fall on one side by chance.
-    k = next((k for k in range(n // 2, 0, -1) if 2 * stats.binom.cdf(k - 1, n, 0.5) <= 0.05), 0)
+    k = next((k for k in range(n // 2, 0, -1) if 2 * special.bdtr(k - 1, n, 0.5) <= 0.05), 0)
     low, high = (ordered[k - 1], ordered[n - k]) if k else (None, None)
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     if math.isinf(middle):
