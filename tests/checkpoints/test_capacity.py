@@ -120,7 +120,9 @@ def test_a_model_of_unknown_arithmetic_has_norms_and_no_bound(read, norms):
     assert (facts["explicit"], facts["largest"]) == (None, None)
     for row in facts["layers"]:
         assert {row[name] for name in ("log_cover", "excess_error", "vacuous", "score_scale")} == {None}
-    with pytest.raises(ValueError, match=r"no bounds: its config calls it 'openai-gpt'.*its norms are available"):
+    with pytest.raises(
+        ValueError, match=r"no bound applies to this model: its config calls it 'openai-gpt'.*its norms are available"
+    ):
         theorem_layer(model, 0, norms[0], input_norm=1.0)
 
 

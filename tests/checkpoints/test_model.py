@@ -190,8 +190,8 @@ def without(tensors, part):
 @pytest.mark.parametrize(
     ("change", "heads", "advice"),
     [
-        (lambda t: {"a.b": np.ones((2, 2), np.float32)}, 4, r"'a.b' \[2, 2\]\. Known are BERT, GPT-2"),
-        (lambda t: {}, 4, "first are none. Known are"),
+        (lambda t: {"a.b": np.ones((2, 2), np.float32)}, 4, r"'a.b' \[2, 2\]\. Known architectures are BERT, GPT-2"),
+        (lambda t: {}, 4, "first tensors are none. Known architectures are"),
         (lambda t: without(t, "layers.1.self_attn.q"), 4, "numbered up to 2.*the directory"),
         (
             lambda t: without(t, "layers.2.self_attn.k"),
