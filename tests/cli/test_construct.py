@@ -49,7 +49,7 @@ def test_a_threshold_within_an_error(call, call_json, refused):
     assert (facts["exact"], facts["exhaustive"], facts["norms"]["W_1"]) == (False, True, None)
     assert 0 < facts["constants"]["beta"] <= (facts["constants"]["beta_at_most"] or float("inf"))
     told = call(*asked, "--within", 0.02).stdout
-    assert "within 0.02, as promised" in told
+    assert f"within {facts['promised_error']:.2g}, as promised" in told
     assert f"coherence {facts['constants']['coherence']:.3g}" in told
     exact = call_json(*asked)
     assert (exact["exact"], exact["promised_error"]) == (True, 0.0)

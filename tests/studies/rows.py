@@ -131,6 +131,10 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
         for method in ("one-pass", "chain")
     ),
     ("lintilhac2026-probes-trained", {**_WALSH, "sample_size": 128, "steps": 50}),
+    *(
+        ("lintilhac2026-ablations", {**_WALSH, "context_length": 4, "sample_size": 512, "arm": arm, "epochs": 1})
+        for arm in ("layer norm", "definition 1")
+    ),
     *(("lintilhac2026-certificate", {**_CERTIFICATE, "learner": learner}) for learner in ("noisy", "plain", "split")),
 ]
 

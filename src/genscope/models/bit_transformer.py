@@ -125,14 +125,17 @@ class BitTransformer(eqx.Module):
         """The factor of the scores."""
         return math.log(len(self.position_ids)) / math.sqrt(self.w_read.size)
 
+    def tokens(self, x: Bits) -> Float[Array, "N d"]:
+        """One-hot position and embedding of the bit, for each position; the output position comes last."""
+        ids = np.asarray(self.position_ids)
+        bits = jnp.concatenate([checked(x, (len(ids) - 1,)), jnp.zeros(1, x.dtype)]).astype(int)
+        return jnp.concatenate([jnp.eye(max(ids) + 1, dtype=self.bit.dtype)[ids], self.bit[bits]], axis=1)
+
     def activations(self, x: Bits, read: Int[Array, ""] | None = None) -> BitTransformerActivations:
         """The plain form: every position of every layer."""
-        ids = np.asarray(self.position_ids)
-        last = len(ids) - 1
-        bits = jnp.concatenate([checked(x, (last,)), jnp.zeros(1, x.dtype)]).astype(int)
-        h = jnp.concatenate([jnp.eye(max(ids) + 1, dtype=self.bit.dtype)[ids], self.bit[bits]], axis=1)
-        read = jnp.asarray(last) if read is None else read
-        seen = jnp.arange(len(ids), dtype=read.dtype) <= read
+        h = self.tokens(x)
+        read = jnp.asarray(len(h) - 1) if read is None else read
+        seen = jnp.arange(len(h), dtype=read.dtype) <= read
         first, h = self.first(h, self.scale, seen)
         second, h = self.second(h, self.scale, seen)
         return BitTransformerActivations(first, second, h, h[read] @ self.w_read + self.b_read)

@@ -9,7 +9,8 @@ Guarantee: exact; function, sample, initialization and order of the batches come
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,7 +25,8 @@ from genscope.models.bit_transformer import BitTransformer
 from genscope.random import stream
 from genscope.refusal import Refusal
 from genscope.tasks import Batch, WalshSum
-from genscope.train import Below, Epochs, Risk, WeightNoise, adamw, each_loss, fit, squared
+from genscope.train import AbstractObjective, Below, Epochs, Risk, WeightNoise, adamw, each_loss, fit, squared
+from genscope.train.objective import Predict
 from genscope.train.optimizers import number
 
 CONVERGED = 0.02  # training error at which a run ends
@@ -48,7 +50,7 @@ def check(point: Point, *, strings: int = BATCH) -> None:
 class Descent(NamedTuple):
     """Training until the error on the whole sample is below `CONVERGED` at the end of an epoch, or out of epochs."""
 
-    model: BitTransformer
+    model: Any
     epochs: int
     converged: bool
     diverged: bool
@@ -60,27 +62,33 @@ _means = jax.jit(lambda rows: jax.lax.map(jnp.mean, rows))
 
 
 def descend(
-    start: BitTransformer,
+    start: Any,
     sample: Batch,
     *,
     key: Key[Array, ""],
     epochs: int,
     weight_decay: float = DECAY,
     noise: float = 0.0,
+    batch: int = BATCH,
+    predict: Predict = BitTransformer.outputs,
+    objective: Callable[[Risk], AbstractObjective] | None = None,
 ) -> Descent:
-    """AdamW on the mean squared error; with `noise`, at weights with normal noise of that deviation."""
-    source = Epochs(sample, key, BATCH)
-    risk = Risk(squared, BitTransformer.outputs)
+    """AdamW on the mean squared error; with `noise`, at weights with normal noise of that deviation.
+
+    For ablations: batches of another size, another network by its `predict`, or an `objective` made of the risk.
+    """
+    source = Epochs(sample, key, batch)
+    risk = Risk(squared, predict)
     zero = jnp.asarray(np.asarray(sample.y)[None] ** 2)  # the losses of predicting 0
     found = fit(
         start,
         source,
-        WeightNoise(risk, noise) if noise else risk,
+        WeightNoise(risk, noise) if noise else risk if objective is None else objective(risk),
         until=(epochs * source.per_epoch, Below(CONVERGED, sample, controls=zero)),
         optimizer=adamw(RATE, weight_decay=weight_decay, clip=number(CLIP)),
         every=source.per_epoch,
     )
-    error = float(each_loss(found.model, sample, squared, predict=BitTransformer.outputs).mean())
+    error = float(each_loss(found.model, sample, squared, predict=predict).mean())
     diverged = found.diverged or not math.isfinite(error)
     losses = found.losses.reshape(-1, source.per_epoch)
     curve = np.asarray(_means(losses), float)
