@@ -68,12 +68,17 @@ class Seconds(NamedTuple):
 def ours(architecture: str, lengths: Sequence[int], runs: int) -> list[dict[str, Any]]:
     """Length and samples of every run; called in a fresh process."""
     from genscope.random import root
-    from genscope.studies.mousavi2025_1str import measured
+    from genscope.studies._token_protocols import settings
+    from genscope.studies._token_training import measure
+    from genscope.studies.mousavi2025_1str import LENGTHS, RATE, THRESHOLD
+
+    protocol = settings("code", architecture)
+    end = {"threshold": THRESHOLD, "every": protocol.check_every, "until": "published"}  # as far as the paper's runs
 
     def one(point: tuple[int, int]) -> dict[str, Any]:
         length, run = point
-        sizes = {"architecture": architecture, "context_length": length}
-        record = measured(root(run), **sizes, protocol="code", draw=0, until="published")
+        sizes = {"architecture": architecture, "context_length": length, "share_up_to": LENGTHS[-1]}
+        record = measure(root(run), **sizes, protocol=protocol, draw=0, rate=RATE, **end)
         return {"length": length, "samples": record["samples"], "reached": record["reached"]}
 
     with ThreadPoolExecutor(CORES) as pool:

@@ -154,6 +154,7 @@ class SampleGradients:
 
     plan: FourierPlan
     bits: Bool[np.ndarray, "n T"]
+    exact = True
 
     @functools.cached_property
     def mean(self) -> Float[np.ndarray, " parts"]:

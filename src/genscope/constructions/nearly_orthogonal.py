@@ -103,7 +103,7 @@ def random_bag_any_function(
     r"""Any function of a bag of random signs by tf+mlp, exactly, part (iii).
 
     CLS and the n relevant ones score $\gamma$ exactly, zeros 0 and irrelevant ones at most $\beta\gamma$; these and the
-    zeros get the mass $\lambda\le\frac R{1+R}$, $R=Te^{-(1-\beta)\gamma}$, and the others
+    zeros get the mass $\lambda\le\frac R{1+R}$, $R=T\,e^{-(1-\beta)\gamma}$, and the others
     $p=\frac{1-\lambda}{n+1}$ each. The head reads $o_i=b_ip$ and $o_c=p$, each off by at most $\lambda\rho$ (where its
     ReLU clips, that moves it towards the right value). So $h_i=o_i-\frac12o_c$ has the sign of $b_i-\frac12$ and is at
     least $(1-\lambda)\mu_0-\frac32\lambda\rho$ long, $\mu_0=\frac1{2(s+1)}$: at least $\frac{\mu_0}2$ if

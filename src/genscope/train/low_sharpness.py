@@ -17,6 +17,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
@@ -39,7 +40,7 @@ class LowSharpness(AbstractObjective):
     probes: int = eqx.field(default=1, kw_only=True)
 
     def __check_init__(self):
-        wrong = not all(isinstance(each, jax.core.Tracer) or 0 <= each < jnp.inf for each in (self.mu, self.nu))
+        wrong = not all(isinstance(each, Tracer) or 0 <= each < jnp.inf for each in (self.mu, self.nu))
         if wrong or self.probes < 1:
             raise Refusal(
                 f"LowSharpness got mu={float(self.mu):g}, nu={float(self.nu):g} and probes={self.probes}: the weights "
