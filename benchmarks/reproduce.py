@@ -57,8 +57,9 @@ def _trials(url: str) -> dict[str, float]:
     """Where the time of the trials goes, by study."""
     with Store(url, read_only=True) as store:
         frames = {name: store.frame(name) for name in store.counts()}
-    columns = ("seconds", "compile_seconds")
-    spent = {name: tuple(float(frame[each].sum()) for each in columns) for name, frame in frames.items()}
+    spent = {
+        name: (float(frame["seconds"].sum()), float(frame["compile_seconds"].sum())) for name, frame in frames.items()
+    }
     running, compiling = (sum(column) for column in zip(*spent.values(), strict=True))
     rows = {"compiling, as a share of the trials' time (wanted: 0.25)": compiling / (running + compiling)}
     for name, (run, compiled) in sorted(spent.items(), key=lambda item: -sum(item[1]))[:_SHOWN]:
