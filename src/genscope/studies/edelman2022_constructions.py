@@ -54,7 +54,7 @@ def trial(
         "norm_excess": max(norm / built.norms[name] for name, norm in norms.items()),
         **{f"norm_{name}": norm for name, norm in norms.items()},
         **{f"promised_{name}": norm for name, norm in built.norms.items()},
-        **built.constants,
+        **{name: built.constants[name] for name in ("beta", "rho") if name in built.constants},
     }
 
 

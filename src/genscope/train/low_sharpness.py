@@ -17,7 +17,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
@@ -40,8 +39,7 @@ class LowSharpness(AbstractObjective):
     probes: int = eqx.field(default=1, kw_only=True)
 
     def __check_init__(self):
-        wrong = not all(isinstance(each, Tracer) or 0 <= each < jnp.inf for each in (self.mu, self.nu))
-        if wrong or self.probes < 1:
+        if not (0 <= self.mu < jnp.inf and 0 <= self.nu < jnp.inf and self.probes >= 1):
             raise Refusal(
                 f"LowSharpness got mu={float(self.mu):g}, nu={float(self.nu):g} and probes={self.probes}: the weights "
                 "of norm and trace are not negative, and a trace takes at least one probe. Correct the one that does "
