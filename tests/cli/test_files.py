@@ -135,7 +135,7 @@ def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begi
     ("arguments", "said"),
     [
         (["nothing", "--out", "figure.svg"], "the store holds toy. Choose one of these"),
-        (["toy", "--out", "figure.gif"], "must be one of svg, png, pdf"),
+        (["toy", "--out", "figure.gif"], "must end in one of svg, png, pdf"),
         (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: toy has 1 "),
         (["toy", "--out", "no/where.svg"], "there is no directory no"),
         (["--out", "figure.svg"], "none of which the opening picture shows"),
