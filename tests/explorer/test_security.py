@@ -199,12 +199,12 @@ def test_no_path_reaches_the_file_system(server, client, path):
 @pytest.mark.parametrize(
     ("body", "status", "advice"),
     [
-        (b"{", 400, "no JSON"),
-        (b"", 400, "no JSON"),
-        (b"\xff\xfe\xff", 400, "no JSON"),
+        (b"{", 400, "not JSON"),
+        (b"", 400, "not JSON"),
+        (b"\xff\xfe\xff", 400, "not JSON"),
         (b"[1, 2]", 400, "Send an object"),
         (b'{"expression": NaN}', 400, "NaN is not a number"),
-        (b"[" * 100_000, 400, "no JSON"),
+        (b"[" * 100_000, 400, "not JSON"),
         (b'{"expression": 3}', 422, "text of at most"),
         (b"{}", 422, "text of at most"),
         (b'{"expression": "x0", "values": []}', 422, "signs, bits"),
