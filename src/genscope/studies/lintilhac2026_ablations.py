@@ -33,7 +33,7 @@ from genscope.train import AbstractObjective, LowSharpness, Risk, each_loss, squ
 STRINGS, PROBES = 512, 32  # of the trace
 
 
-class Arm(NamedTuple):
+class Ablation(NamedTuple):
     """How a run departs from the plain one."""
 
     batch: int = BATCH
@@ -49,13 +49,13 @@ class Arm(NamedTuple):
 
 
 ARMS = {
-    "plain": Arm(),
-    "layer norm": Arm(normalised=True),
-    "batch 16": Arm(batch=16),
-    "batch 256": Arm(batch=256),
-    "batch 1024": Arm(batch=1024),
-    "minimal": Arm(minimal=True),
-    "definition 1": Arm(mu=1e-5, nu=1e-5),
+    "plain": Ablation(),
+    "layer norm": Ablation(normalised=True),
+    "batch 16": Ablation(batch=16),
+    "batch 256": Ablation(batch=256),
+    "batch 1024": Ablation(batch=1024),
+    "minimal": Ablation(minimal=True),
+    "definition 1": Ablation(mu=1e-5, nu=1e-5),
 }
 
 
@@ -106,7 +106,7 @@ def _initial(key: Key[Array, ""], context_length: int, width: tuple[int, int], n
     return network(context_length, embedding=width[0], hidden=width[1], key=key)
 
 
-def _idealised(how: Arm, risk: Risk) -> AbstractObjective:
+def _idealised(how: Ablation, risk: Risk) -> AbstractObjective:
     return LowSharpness(risk, mu=how.mu, nu=how.nu)
 
 
