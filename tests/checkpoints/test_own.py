@@ -62,7 +62,7 @@ def test_two_layers_of_which_the_second_has_unknown_tokens(tmp_path):
     np.testing.assert_array_equal(model.heads(1).value[0], made.second.w_value)
     told = invoke("checkpoint", tmp_path / "model.safetensors")
     assert told.exit_code == 0
-    assert "genscope's BitTransformer, 2 layers of 1 heads" in told.stdout
+    assert "genscope's BitTransformer, 2 layers of 1 head" in told.stdout
 
 
 def test_other_classes_are_refused(tmp_path):
