@@ -279,7 +279,7 @@ def test_json_is_one_object_and_nothing_else(call):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc here")
 def test_a_directory_that_only_looks_writable_is_refused(refused):
-    assert "cannot be opened" in refused("run", f"{TOYS}:study", "--store", "sqlite:////proc/genscope.db")
+    assert "cannot open" in refused("run", f"{TOYS}:study", "--store", "sqlite:////proc/genscope.db")
 
 
 def test_a_failed_trial_of_a_users_file_can_be_repeated_and_read(call, call_json, directory):

@@ -61,7 +61,7 @@ def test_initial_gates_are_those_that_are_customary():
     [
         (lambda: BitPerceptron(0, key=jr.key(0)), "no layers for a linear model"),
         (lambda: BitPerceptron(3, hidden=(0,), key=jr.key(0)), "no layers for a linear model"),
-        (lambda: BitRecurrent(3, kind="transformer", key=jr.key(0)), "kinds are rnn, gru, lstm"),
+        (lambda: BitRecurrent(3, kind="transformer", key=jr.key(0)), "one of rnn, gru, lstm"),
         (lambda: BitEncoder(3, heads=3, dim=4, key=jr.key(0)), "a multiple of the number of heads"),
     ],
 )

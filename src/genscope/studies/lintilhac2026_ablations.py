@@ -121,7 +121,7 @@ def _check(point: Point) -> None:
         point
     )
     if "arm" in point and point["arm"] not in ARMS:
-        raise Refusal(f"arm is one of {', '.join(ARMS)}. Choose one of them.")
+        raise Refusal(f"arm must be one of {', '.join(ARMS)}. Choose one of them.")
     if {"arm", "sample_size"} <= {*point} and int(point["sample_size"]) < max(STRINGS, ARMS[str(point["arm"])].batch):
         raise Refusal(
             f"the sample holds {STRINGS} strings for the trace, and a batch of the arm at least. Take a larger sample."

@@ -63,7 +63,7 @@ def trial(
 def _check(point: Point) -> None:
     within(context_length=(2, 1000), degree=(1, 16), sparsity=(1, 1000), proximity=(1e-6, 0.999))(point)
     if "tester" in point and point["tester"] not in TESTERS:
-        raise Refusal(f"tester is one of {', '.join(TESTERS)}. Choose one of them.")
+        raise Refusal(f"tester must be one of {', '.join(TESTERS)}. Choose one of them.")
 
 
 def _points(lengths: list[int], proximities: list[float]) -> tuple[Point, ...]:

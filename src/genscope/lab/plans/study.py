@@ -40,7 +40,7 @@ def within(**allowed: tuple[float, float | None] | Collection[str]) -> Callable[
     genscope.refusal.Refusal: context_length is at least 3. Choose such a value.
     >>> within(form=("order", "explicit"))({"form": "exact"})
     Traceback (most recent call last):
-    genscope.refusal.Refusal: form is one of order, explicit. Choose one of them.
+    genscope.refusal.Refusal: form must be one of order, explicit. Choose one of them.
     """
     return functools.partial(_check_values, allowed)
 
@@ -51,7 +51,7 @@ def _check_values(allowed: Mapping[str, Any], point: Point) -> None:
             continue
         if all(isinstance(value, str) for value in values):
             if point[axis] not in values:
-                raise Refusal(f"{axis} is one of {', '.join(values)}. Choose one of them.")
+                raise Refusal(f"{axis} must be one of {', '.join(values)}. Choose one of them.")
             continue
         least, most = values
         if not least <= float(point[axis]) <= (math.inf if most is None else most):
