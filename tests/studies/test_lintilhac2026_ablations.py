@@ -69,7 +69,7 @@ def test_arms_and_points():
     assert STUDY.check is not None
     assert {point["arm"] for point in STUDY.points} == {*ARMS}
     for wrong, said in (
-        ({"arm": "dropout"}, "arm is one of"),
+        ({"arm": "dropout"}, "arm must be one of"),
         ({"arm": "batch 1024"}, "larger sample"),
         ({"arm": "plain", "sample_size": 128}, "larger sample"),
     ):
