@@ -81,7 +81,7 @@ def test_a_phone_and_a_projector(visit):
             raise AssertionError(f"the page is wider than {size}")
 
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    switch = page.get_by_role("button", name="Colours")
+    switch = page.get_by_role("button", name="Theme")
     switch.click()
     expect(switch).to_have_accessible_name("Theme: light")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
