@@ -29,4 +29,4 @@ def test_domination_survives_two_standard_errors(norm, sharpness, sem, answer):
 def test_a_fitted_constant_is_held_against_the_prior():
     found = probe(lambda x: x[0], 2)
     texts = _assumptions(found, given=False, labels=np.array([0.0, 2.0]))
-    assert any("fitted to losses on the data: near weights of 0 the theorem asks for 2 at least" in t for t in texts)
+    assert any("fitted to losses on the data: near weights of 0 the theorem asks for at least 2" in t for t in texts)

@@ -160,6 +160,7 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
     assert call_json(*asked, "--steps", "80", "--rate", "0.05") == facts
 
 
+@pytest.mark.slow
 def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
     """A Walsh sum of degree 1 is linear, and so is the first bit of a chain, whatever its neighbours."""
     asked = ("--network", "linear", "--steps", "300", "--rate", "0.05", *QUICK)

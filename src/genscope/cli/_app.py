@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperCommand
 
 from genscope.cli._errors import READER_GONE, Terminated, silence
-from genscope.cli._flags import Group
+from genscope.cli._flags import PlainGroup
 
 COMMANDS: Mapping[str, str] = {
     # what each is for: the first line of its own help; in the file of its name, a function of that name or an `app`
@@ -58,7 +58,7 @@ def load(name: str) -> Any:
 _FUNCTIONS = {"list": "list_"}  # where Python has a function of the command's name
 
 
-class _Commands(Group):
+class _Commands(PlainGroup):
     """A group that lists its members without loading them."""
 
     def __init__(self, **settings: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 
-class Command(TyperCommand):
+class PlainCommand(TyperCommand):
     """A command whose help shows flags without a value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -21,7 +21,7 @@ class Command(TyperCommand):
         return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
-class Group(TyperGroup):
+class PlainGroup(TyperGroup):
     """A group whose help shows flags without a value."""
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from genscope.cli._errors import guarded
-from genscope.cli._flags import Command
+from genscope.cli._flags import PlainCommand
 
 
 def flowing(function: Callable[..., object], *, formulas: bool = True) -> str:
@@ -30,4 +30,4 @@ def alone(name: str, function: Callable[..., None], **settings: Any) -> typer.Ty
 
 def add(app: typer.Typer, name: str, function: Callable[..., None], **settings: Any) -> None:
     """One more command, whose failures are messages; its help is its docstring unless the settings have one."""
-    app.command(name, cls=Command, **{"help": flowing(function), **settings})(guarded(function))
+    app.command(name, cls=PlainCommand, **{"help": flowing(function), **settings})(guarded(function))

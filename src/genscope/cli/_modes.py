@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from genscope.cli._flags import Group
+from genscope.cli._flags import PlainGroup
 from genscope.cli._help import add
 
 
-class _Modes(Group):
+class _Modes(PlainGroup):
     """A group whose first member also answers where no mode is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from genscope.cli._flags import Group
+from genscope.cli._flags import PlainGroup
 from genscope.cli._help import alone, flowing
 from genscope.cli._options import AsJson
 from genscope.refusal import Refusal
@@ -44,7 +44,7 @@ _COMMON: Mapping[str, tuple[Any, Any]] = {
 }
 
 
-class _Bounds(Group):
+class _Bounds(PlainGroup):
     """A group that makes its members, and names them to whoever asks for something else."""
 
     def list_commands(self, ctx):

@@ -9,7 +9,7 @@ import typer
 
 import genscope
 from genscope.cli._errors import complain
-from genscope.cli._flags import Group
+from genscope.cli._flags import PlainGroup
 from genscope.cli._help import add
 from genscope.cli._options import DEFAULT_STORE, AsJson
 from genscope.refusal import Refusal
@@ -104,7 +104,7 @@ def _trials(store: "genscope.Store") -> int:
 
 
 app = typer.Typer(
-    cls=Group,
+    cls=PlainGroup,
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
