@@ -121,7 +121,7 @@ def test_probe():
     [
         (("m.py:Noisy",), "Remove randomness from forward"),
         (("m.py:half",), "module.float()"),
-        (("m.py:Words",), "named like the model's arguments"),
+        (("m.py:Words",), "must be named like its arguments"),
         (("m.py:net", "--loss", "squared"), "For 3 classes take the cross-entropy loss"),
     ],
 )
