@@ -1,17 +1,18 @@
 """Write docs/learning.md: which network learns what from how many samples, by `genscope learn`.
 
-`python docs/make_learning_table.py [STORE [NETWORK ...]]` asks the questions about these networks, or all, that
-the store has no answer to, and writes the table from what is stored, cell by cell. It may be stopped and started again.
-With `--stored`, nothing is computed; `--accept-changes` goes on from trials that other code computed.
+`python docs/make_learning_table.py [STORE [NETWORK ...]]` asks the questions about these networks, or all, that have no
+answer yet. Answers are kept in docs/learning.json, one by one, so it may be stopped and started again, elsewhere too;
+one whose recipe or revision is no longer the program's is asked for anew. With `--kept`, nothing is computed.
 """
 
+import json
 import sys
 from pathlib import Path
 
 import genscope as gs
 from genscope.questions.answer import Answer, interval
-from genscope.questions.networks import NAMED
-from genscope.questions.prepared import prepare
+from genscope.questions.networks import IDEAL, named
+from genscope.questions.study import REVISION
 
 FUNCTIONS = {
     "AND of 3": "x0&x1&x2",
@@ -29,22 +30,13 @@ NETWORKS = ("ideal", "linear", "mlp", "transformer", "bit-transformer", "deep-2x
 CONTEXT_LENGTH, WIDTH = 16, 0.5
 SETTINGS = {"context_length": CONTEXT_LENGTH, "budget": "quick", "width": WIDTH}
 PAGE = Path(__file__).parent / "learning.md"
-EARLIER = {  # at T = 20 with a width of 0.3, given up at a loss of 0.01 (now 0.001); the store was not kept
-    "AND of 3": "34 [28, 44]",
-    "OR of 3": "35 [30, 43]",
-    "majority of 3": "45 [38, 51]",
-    "majority of 5": "74 [59, 91]",
-    "parity of 2": "653 [445, 1 151]",
-    "parity of 3": "> 2,000",
-    "address: x0 chooses x1 or x2": "149 [126, 187]",
-    "a random table of 3": "198 [154, 248]",
-}
+KEPT = PAGE.with_suffix(".json")
+
+Cells = dict[str, dict[str, dict[str, str | int]]]  # by function and network
 
 
-def cell(answer: Answer | None) -> str:
-    """Samples with their interval, a bound, or a blank where nothing is stored."""
-    if answer is None:
-        return ""
+def cell(answer: Answer) -> str:
+    """Samples with their interval, or a bound."""
     [row] = answer.rows
     if row["state"] == "plateau":
         return f"no: {100 * row['plateau']['value']:.0f} % at most"
@@ -54,34 +46,54 @@ def cell(answer: Answer | None) -> str:
     return {"above": f"> {row['low']:,.0f}", "below": f"≤ {row['high'] or 0:,.0f}"}.get(row["state"], between)
 
 
-def answered(store: gs.Store, function: str, network: str, *, compute: bool) -> Answer | None:
-    """The answer, computed where it is not stored and that is asked for."""
-    if compute:
-        changed = "--accept-changes" in sys.argv
-        return gs.learn(function, network=network, store=store, accept_changes=changed, **SETTINGS)
-    asked = prepare(function, network=network, **SETTINGS)
-    found = asked.collect(store)
-    return found if len(found.reading.frame) and not found.reading.missing else None
+def made_by(network: str) -> dict[str, str | int]:
+    """What an answer rests on besides the function; an answer that rests on something else is not kept."""
+    recipe = "none" if network == IDEAL else f"{named(network).words}; {named(network).recipe.words}"
+    return {"revision": REVISION, "recipe": recipe}
+
+
+def kept() -> Cells:
+    """The answers that are still those of the program."""
+    stored: Cells = json.loads(KEPT.read_text(encoding="utf-8"))
+    return {
+        name: {
+            network: found
+            for network, found in stored.get(name, {}).items()
+            if made_by(network).items() <= found.items()
+        }
+        for name in FUNCTIONS
+    }
 
 
 def main() -> None:
-    """Ask, network by network, and write the page after each answer."""
+    """Ask what is not known, network by network, and write both files after each answer."""
     given = [word for word in sys.argv[1:] if not word.startswith("--")]
     url, asked = given[0] if given else "sqlite:///genscope.db", given[1:] or NETWORKS
-    cells: dict[tuple[str, str], str] = {}
+    cells = kept()
+    write(cells)
+    missing = [(network, name) for network in asked for name in FUNCTIONS if network not in cells[name]]
+    if "--kept" in sys.argv:
+        return
     with gs.Store(url) as store:
-        for network in sorted(NETWORKS, key=lambda each: each in asked):  # what is stored first
-            compute = network in asked and "--stored" not in sys.argv
-            for name, function in FUNCTIONS.items():
-                cells[name, network] = cell(answered(store, function, network, compute=compute))
-                if compute:
-                    print(f"{network}, {name}: {cells[name, network]}", flush=True)
-                PAGE.write_text(page(cells), encoding="utf-8")
+        for network, name in missing:
+            answer = gs.learn(FUNCTIONS[name], network=network, store=store, **SETTINGS)
+            cells[name][network] = {"samples": cell(answer), **made_by(network)}
+            print(f"{network}, {name}: {cells[name][network]['samples']}", flush=True)
+            write(cells)
 
 
-def page(cells: dict[tuple[str, str], str]) -> str:
+def write(cells: Cells) -> None:
+    """Both files."""
+    ordered = {name: {each: found[each] for each in NETWORKS if each in found} for name, found in cells.items()}
+    KEPT.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(cells), encoding="utf-8")
+
+
+def page(cells: Cells) -> str:
     """The page."""
-    measured = [network for network in NETWORKS if any(cells.get((name, network)) for name in FUNCTIONS)]
+    measured = [network for network in NETWORKS if any(network in found for found in cells.values())]
+    complete = all(network in found for network in NETWORKS for found in cells.values())
+    blank = "" if complete else "; an empty cell has not been measured"
     lines = [
         "# Which network learns what",
         "",
@@ -90,25 +102,16 @@ def page(cells: dict[tuple[str, str], str]) -> str:
         f"--width {WIDTH}`, which prints the recipe of each network. Each trial draws the relevant bits at random; "
         'bits are 1 with the probability that balances the labels. "> 2,000" is where the quick budget ends; "no" '
         "means that the success rate levels off below 80 %. The ideal learner knows the function and searches for its "
-        "bits. Written by `python docs/make_learning_table.py`; an empty cell has not been measured.",
+        f"bits. Written by `python docs/make_learning_table.py`{blank}.",
         "",
         f"| function | expression | {' | '.join(measured)} |",
         f"|---|---|{'---|' * len(measured)}",
     ]
     for name, function in FUNCTIONS.items():
         shown = function.replace("|", "\\|")
-        lines.append(f"| {name} | `{shown}` | {' | '.join(cells.get((name, network), '') for network in measured)} |")
-    recipes = [
-        f"- {network}: {NAMED[network].words}; {NAMED[network].recipe.words}"
-        for network in measured
-        if network in NAMED
-    ]
-    if not all(cells.get((name, "transformer")) for name in FUNCTIONS):
-        told = "; ".join(f"{name} {found}" for name, found in EARLIER.items())
-        lines += [
-            "",
-            f"The Transformer, measured earlier at T = 20 with an earlier recipe (docs/decisions.md): {told}.",
-        ]
+        samples = (str(cells[name].get(network, {}).get("samples", "")) for network in measured)
+        lines.append(f"| {name} | `{shown}` | {' | '.join(samples)} |")
+    recipes = [f"- {network}: {made_by(network)['recipe']}" for network in measured if network != IDEAL]
     return "\n".join([*lines, "", "Recipes, chosen on exploratory seeds (docs/decisions.md):", "", *recipes, ""])
 
 

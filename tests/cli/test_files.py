@@ -33,6 +33,13 @@ def test_export_to_csv_writes_lists_as_json(stored, call, directory):
     assert sorted(path.name for path in directory.iterdir() if path.suffix == ".csv") == ["toy.csv"]
 
 
+def test_export_writes_the_kind_of_file_that_its_name_says(stored, call_json, directory):
+    assert call_json("export", "toy", "--out", "trials.csv")["format"] == "csv"
+    assert pl.read_csv(directory / "trials.csv").height == 8
+    assert call_json("export", "toy", "--out", "trials.txt", "--format", "csv")["format"] == "csv"
+    assert call_json("export", "toy", "--out", "trials")["format"] == "parquet"
+
+
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "'=1", ""]
 
 

@@ -39,6 +39,14 @@ def test_the_contract_for_scripts(call_json, call):
     call("report")
 
 
+def test_what_a_dry_run_estimates_depends_on_network_and_length(call_json):
+    def seconds(network, length):
+        return call_json("learn", "x0&x1", "--network", network, "--context-length", length, "--dry-run")["seconds"]
+
+    assert seconds("linear", "16") < seconds("mlp", "16") < seconds("gru", "16")
+    assert seconds("gru", "64") == pytest.approx(4 * seconds("gru", "16"))
+
+
 def test_what_people_read(call):
     told = call(
         "learn", "x0&x1", "--context-length", "6", "--network", "ideal,linear", "--steps", "60", "--rate", "0.1", *QUICK

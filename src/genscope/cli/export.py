@@ -21,7 +21,9 @@ Format = Literal["parquet", "csv"]
 
 def export(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="Name of a study in the store.")],
-    format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = "parquet",
+    format: Annotated[
+        Format | None, typer.Option("--format", help="Kind of file. Default: what FILE ends with, else parquet.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Default: STUDY.parquet or .csv. A file of that name is replaced."),
@@ -32,7 +34,7 @@ def export(
 ) -> None:
     """Write the trials of a study to a file for other tools.
 
-    Example: genscope export edelman2022-and --format csv --out trials.csv
+    Example: genscope export edelman2022-and --out trials.csv
     """
     from genscope.cli._files import write_frame
     from genscope.cli._output import print_json
@@ -40,9 +42,10 @@ def export(
 
     with Store(store, read_only=True) as opened:
         frame = _reading(opened, study, budget).frame
-    path = out or Path(f"{study}.{format}")
-    write_frame(frame, path, csv=format == "csv")
-    facts = {"study": study, "file": str(path), "format": format, "rows": frame.height, "columns": frame.columns}
+    kind: Format = format or ("csv" if out is not None and out.suffix.lower() == ".csv" else "parquet")
+    path = out or Path(f"{study}.{kind}")
+    write_frame(frame, path, csv=kind == "csv")
+    facts = {"study": study, "file": str(path), "format": kind, "rows": frame.height, "columns": frame.columns}
     if as_json:
         print_json(facts)
     else:

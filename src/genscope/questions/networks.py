@@ -29,7 +29,9 @@ DEEP = re.compile(r"deep-(\d+)x(\d+)x(\d+)")  # layers, heads, width
 class Network:
     """What learns: `build(key, context_length)`, its training, and outputs of a batch.
 
-    `prepare` makes of bits what training reads, `train` the outputs from that; `predict` takes bits.
+    `prepare` makes of bits what training reads, `train` the outputs from that; `predict` takes bits. `cost` is about
+    the seconds that a trial with 300 examples of 16 bits takes on one core, and `growth` the power of the context
+    length with which they grow: previews go by them until trials are stored.
     """
 
     words: str
@@ -38,6 +40,12 @@ class Network:
     predict: Callable[[Any, Array], Array] = outputs
     prepare: Callable[[Array], Array] | None = None
     train: Callable[[Any, Array], Array] = outputs
+    cost: float = 1.0
+    growth: float = 1.0
+
+    def trial_seconds(self, context_length: int) -> float:
+        """About how long a trial takes on one core, compilation aside."""
+        return self.cost * (context_length / 16) ** self.growth
 
 
 @partial(jax.jit, static_argnums=(1, 2))
@@ -55,9 +63,9 @@ def _indicators(x: Array) -> Array:
     return indicators(x)
 
 
-def _recurrent(kind: str, **recipe: Any) -> Network:
+def _recurrent(kind: str, cost: float, **recipe: Any) -> Network:
     words = f"{kind.upper()} of 64 units that reads bit and position, one by one"
-    return Network(words, _drawing(partial(BitRecurrent, kind=kind)), Recipe(rows=128, floor=1e-3, **recipe))
+    return Network(words, _drawing(partial(BitRecurrent, kind=kind)), Recipe(rows=128, floor=1e-3, **recipe), cost=cost)
 
 
 NAMED: dict[str, Network] = {
@@ -68,18 +76,32 @@ NAMED: dict[str, Network] = {
         predict=lambda model, x: model.outputs(x),
         prepare=_indicators,
         train=outputs_of_indicators,
+        cost=0.4,
+        growth=0.5,
     ),
     "bit-transformer": Network(
         "two-layer Transformer without layer norm, one head per layer, one-hot positions",
         _drawing(BitTransformer),
         Recipe(rows=256, floor=1e-4),
+        cost=0.5,
+        growth=1.5,
     ),
-    "mlp": Network("two hidden layers of 128 ReLU units", _drawing(BitPerceptron), Recipe(rate=3e-3, floor=1e-4)),
-    "rnn": _recurrent("rnn", rate=3e-3),
-    "gru": _recurrent("gru", rate=1e-2),
-    "lstm": _recurrent("lstm", rate=1e-2),
+    "mlp": Network(
+        "two hidden layers of 128 ReLU units",
+        _drawing(BitPerceptron),
+        Recipe(rate=3e-3, floor=1e-4),
+        cost=0.3,
+        growth=0.0,
+    ),
+    "rnn": _recurrent("rnn", 1.0, rate=3e-3),
+    "gru": _recurrent("gru", 2.0, rate=1e-2),
+    "lstm": _recurrent("lstm", 2.0, rate=1e-2),
     "linear": Network(
-        "logistic regression", _drawing(partial(BitPerceptron, hidden=())), Recipe(rate=3e-2, steps=2000, floor=1e-3)
+        "logistic regression",
+        _drawing(partial(BitPerceptron, hidden=())),
+        Recipe(rate=3e-2, steps=2000, floor=1e-3),
+        cost=0.1,
+        growth=0.0,
     ),
 }
 OWN = Recipe(floor=1e-3)  # of a user's network
@@ -102,6 +124,8 @@ def named(name: str) -> Network:
             words,
             _drawing(partial(BitEncoder, layers=layers, heads=heads, dim=dim)),
             Recipe(rate=3e-3, rows=256, floor=1e-3),
+            cost=layers * dim / 48,
+            growth=1.5,
         )
     raise Refusal(
         f"learn got the network {name!r}: networks are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "

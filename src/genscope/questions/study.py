@@ -6,6 +6,7 @@ Guarantee: exact; the same question asked twice is the same study, and its trial
 """
 
 import functools
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
-from genscope.questions.networks import IDEAL, NAMED
+from genscope.questions.networks import DEEP, IDEAL, NAMED, named
 from genscope.questions.question import Question
 from genscope.questions.trial import Observer, network_of, run_trial
 
@@ -86,7 +87,7 @@ def study(
         paired=frozenset({"network"}),
         revision=REVISION,
         check=functools.partial(_check, question),
-        trial_cost=1.0,
+        trial_cost=statistics.fmean(_trial_seconds(point) for point in points),
     )
     globals()[question.encoded()] = made
     return made
@@ -102,6 +103,14 @@ def _check(question: Question, point: Point) -> None:
     question.check(int(point["context_length"]))
     if str(point["network"]) != IDEAL:
         network_of(question, str(point["network"]))
+
+
+def _trial_seconds(point: Point) -> float:
+    context_length, network = int(point["context_length"]), str(point["network"])
+    if network == IDEAL:
+        return 0.05
+    known = network in NAMED or DEEP.fullmatch(network)
+    return named(network).trial_seconds(context_length) if known else 1.0  # of a user's network nothing is known
 
 
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
