@@ -18,12 +18,22 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) if fault.slow else name for n
 
 def decide(name, path):
     """The claim's parts and verdict, its studies run at the fault's size in a store of their own."""
+    found = CLAIMS[name].verdict(_readings(name, path), budget="quick", seconds=0.0)
+    return found.verdict, {part.statement: part.decision for part in found.parts}
+
+
+def _readings(name, path):
+    """What the studies measure; claims whose faults are alike, down to their plans, are decided by the same trials."""
+    fault = FAULTS[name]
+    alike = id(fault.plans), fault.prepare, fault.plant, path.name
+    if alike in _SHARED:
+        return _SHARED[alike]
     readings = []
     with Store(f"sqlite:///{path}") as store:
         # the first budget at which the claim has as many studies as the fault has plans
         offered = (CLAIMS[name].studies[budget] for budget in lab.BUDGETS)
-        studies = next(studies for studies in offered if len(studies) == len(FAULTS[name].plans))
-        for study, plan in zip(studies, FAULTS[name].plans, strict=True):
+        studies = next(studies for studies in offered if len(studies) == len(fault.plans))
+        for study, plan in zip(studies, fault.plans, strict=True):
             if plan is None:
                 readings.append(Reading(pl.DataFrame(), (), 1))
                 continue
@@ -31,8 +41,10 @@ def decide(name, path):
             summary = lab.run(small, select(small, "quick"), store=store)
             assert not summary.failed
             readings.append(read(store, select(small, "quick")))
-    found = CLAIMS[name].verdict(readings, budget="quick", seconds=0.0)
-    return found.verdict, {part.statement: part.decision for part in found.parts}
+    return _SHARED.setdefault(alike, readings)
+
+
+_SHARED: dict[tuple, list[Reading]] = {}
 
 
 def test_verdicts_tell_what_was_planted():

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from tests.cli.program import invoke
+from genscope.cli import _pool
+from tests.cli.program import TOYS, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +16,29 @@ def directory(tmp_path, monkeypatch):
     monkeypatch.delenv("GENSCOPE_STORE", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)  # xdist sets it
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def few_processes(monkeypatch):
+    """A command in this process computes here unless it is told otherwise, however much there is: workers take a
+    second to start. Commands as processes of their own choose as they do for users; `test_pool.py` has the choice.
+    """
+    monkeypatch.setattr(_pool, "_is_little", lambda expected: True)
+
+
+@pytest.fixture(scope="session")
+def toy_store(tmp_path_factory):
+    """The file of a store with the trials of the toy study, or of some of them, to be copied: a run takes a second."""
+
+    @functools.cache
+    def toy_store(*options):
+        file = tmp_path_factory.mktemp("toys") / "genscope.db"
+        ended = invoke("run", f"{TOYS}:study", *options, "--store", f"sqlite:///{file}")
+        assert ended.exit_code == 0, ended.output
+        assert [*file.parent.iterdir()] == [file]  # all is in one file
+        return file
+
+    return toy_store
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import csv
 import json
+import shutil
 import subprocess
 import sys
 
@@ -8,12 +9,12 @@ import pytest
 
 from genscope.lab import Record, Store, Study, Trial, grid
 from genscope.lab.plans.manifest import manifest
-from tests.cli.program import TOYS
 
 
 @pytest.fixture
-def stored(call):
-    call("run", f"{TOYS}:study")
+def stored(toy_store, directory):
+    """A store with the trials of the toy study in the test's directory."""
+    shutil.copy(toy_store(), directory / "genscope.db")
 
 
 def test_export_writes_what_the_store_holds(stored, call_json, directory):

@@ -1,8 +1,11 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from jax._src import compilation_cache
+
+from genscope.lab.execution.cache import use_compilation_cache
 
 ROOT = Path(__file__).parents[2]
 
@@ -10,36 +13,41 @@ CACHE = """
 import pathlib, sys
 import jax
 from genscope.lab.execution.cache import use_compilation_cache
-chosen = use_compilation_cache(pathlib.Path(sys.argv[1]))
-print(chosen)
-
-if str(chosen) == sys.argv[1]:
-    jax.jit(lambda x: x + 1)(1.0).block_until_ready()
+for directory in sys.argv[1:]:
+    print(use_compilation_cache(pathlib.Path(directory)))
+jax.jit(lambda x: x + 1)(1.0).block_until_ready()
 """
 
 
 def test_the_compilation_cache(tmp_path, monkeypatch):
-    def cache(directory):
-        command = [sys.executable, "-c", CACHE, str(directory)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
-        return done.stdout.strip()
-
-    assert cache(tmp_path) != str(tmp_path)  # the user's, here the tests' own
+    assert use_compilation_cache(tmp_path) == Path(os.environ["JAX_COMPILATION_CACHE_DIR"])  # a user's, here the tests'
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     monkeypatch.delenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
-    assert cache(tmp_path / "new") == str(tmp_path / "new")
-    assert any((tmp_path / "new").iterdir())
-    (tmp_path / "file").touch()
-    assert cache(tmp_path / "file") == "None"
+    file, new = tmp_path / "file", tmp_path / "new"
+    file.touch()
+    command = [sys.executable, "-c", CACHE, str(file), str(new)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, timeout=120)
+    assert done.stdout.split() == ["None", str(new)]
+    assert any(new.iterdir())
 
 
 PROGRAM = """
-import warnings
+import pathlib, sys, warnings
 warnings.simplefilter("error")
 import jax
 from genscope.lab.execution.cache import use_compilation_cache
-use_compilation_cache()
-assert jax.jit(lambda x: x * 3 + 1)(2.0) == 7
+directory = use_compilation_cache()
+def run():
+    jax.clear_caches()
+    assert jax.jit(lambda x: x * 3 + 1)(2.0) == 7
+    return {file.name: file.read_bytes() for file in directory.iterdir()}
+whole = run()
+assert whole
+for name, entry in whole.items():
+    (directory / name).write_bytes(entry[: len(entry) // 2])
+mended = run()  # a warning would be an error
+assert mended.keys() == whole.keys()
+assert all(len(mended[name]) > len(whole[name]) // 2 for name in whole)
 """
 
 
@@ -47,18 +55,7 @@ def test_an_entry_that_was_cut_off_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
-
-    def run():
-        subprocess.run([sys.executable, "-c", PROGRAM], check=True, cwd=ROOT, timeout=120)
-        return {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-
-    whole = run()
-    assert whole
-    for name, entry in whole.items():
-        (tmp_path / name).write_bytes(entry[: len(entry) // 2])
-    mended = run()  # a warning would be an error
-    assert mended.keys() == whole.keys()
-    assert all(len(mended[name]) > len(whole[name]) // 2 for name in whole)
+    subprocess.run([sys.executable, "-c", PROGRAM], check=True, cwd=ROOT, timeout=120)
 
 
 def test_an_entry_appears_whole(tmp_path, monkeypatch):

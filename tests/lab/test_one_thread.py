@@ -98,7 +98,7 @@ def test_rows_do_not_depend_on_the_entry_point_or_on_the_cores(stored):
     """Eight are what XLA and BLAS are told by the variables that they ask before they count cores."""
     every = sorted(os.sched_getaffinity(0))
     run = ("-m", "genscope", "run", f"{TOYS}:summed", "--seeds", "2", "--store", "URL")
-    ways = [(every[:1], run, {}), (every, (*run, "--workers", "2"), EIGHT), (every, ("-c", SUMMED, "URL"), EIGHT)]
+    ways = [(every[:1], run, {}), (every, (*run, "--workers", "1"), EIGHT), (every, ("-c", SUMMED, "URL"), EIGHT)]
     found = [stored(cores, *command, **settings) for cores, command, settings in ways]
     for frame, [facts], _ in found:
         assert facts["threads"] == {"xla": 1, "blas": 1}

@@ -5,7 +5,7 @@ Guarantee: exact; the page shows what the store holds, the same store gives the 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from genscope.report import verdicts, words
 from genscope.report.environment import environment
 from genscope.report.file import chosen, declared
 from genscope.report.opening import KEY, openings
-from genscope.report.study import ShownFigure, ShownStudy, show
+from genscope.report.study import ShownStudy, show
 
 _TEMPLATES = environment("genscope.report")
 
@@ -95,16 +95,25 @@ class _Read:
     others: Sequence[Selection]
 
 
-def _picture(claim: Verdict, studies: Sequence[ShownStudy]) -> ShownFigure | None:
+@dataclass(frozen=True)
+class _ClaimPicture:
+    """A small drawing, and the figure that it leads to."""
+
+    anchor: str
+    title: str
+    thumbnail: Markup
+
+
+def _picture(claim: Verdict, studies: Sequence[ShownStudy]) -> _ClaimPicture | None:
     """The figure that stands for a claim: one that names it, otherwise the first of its studies."""
     figures = [figure for study in studies if study.name in claim.studies for figure in study.figures]
-    drawn = [figure for figure in figures if figure.thumbnail is not None]
+    drawn = [figure for figure in figures if figure.svg is not None]
     named = [figure for figure in drawn if claim.id in figure.claims]
     chosen = next(iter([*named, *(figure for figure in drawn if not figure.claims), *drawn]), None)
     if chosen is None or chosen.thumbnail is None:
         return None
     own = chosen.thumbnail.replace(f"{chosen.anchor}t-", f"{claim.id}-{chosen.anchor}t-")  # ids are unique in a page
-    return replace(chosen, thumbnail=own)
+    return _ClaimPicture(chosen.anchor, chosen.title, own)
 
 
 def _in_order(manifests: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:

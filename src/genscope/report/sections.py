@@ -50,7 +50,11 @@ class _About:
 
 def section(figure: Figure, reading: Reading, name: str) -> Section:
     """The drawing of a figure under the id `name`, wide and narrow; a sentence where an axis has one value only."""
-    found = reduced(figure, reading)
+    return section_of(figure, reduced(figure, reading), name)
+
+
+def section_of(figure: Figure, found: Sequence[Reduced], name: str) -> Section:
+    """The same of a figure whose numbers are there."""
     if not found:
         return Section(figure.title)
     headline = heading(figure, found)

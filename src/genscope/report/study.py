@@ -3,8 +3,9 @@
 Guarantee: exact; all numbers are those of the selection's reading, and every finished trial of it is counted.
 """
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import polars as pl
@@ -14,7 +15,8 @@ from genscope.lab import Figure, Reading, Search, Selection
 from genscope.lab.results.raised import own_line
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
-from genscope.report.sections import WordTable, section
+from genscope.report.reduced import Reduced, reduced
+from genscope.report.sections import WordTable, section_of
 from genscope.report.thumbnail import thumbnail
 
 _AGAIN = "sqlite:///again.db"
@@ -36,7 +38,16 @@ class ShownFigure:
     data: Sequence[WordTable]
     folded: bool
     claims: Sequence[str]
-    thumbnail: Markup | None
+    numbers: InitVar[Sequence[Reduced]]
+
+    def __post_init__(self, numbers: Sequence[Reduced]) -> None:
+        object.__setattr__(self, "_numbers", numbers)  # no field: the explorer passes fields on as JSON
+
+    @functools.cached_property
+    def thumbnail(self) -> Markup | None:
+        """A small drawing without words; none where there is no drawing. Few are looked at, so it is drawn if asked."""
+        made = thumbnail(self._numbers, f"{self.anchor}t")  # pyright: ignore[reportAttributeAccessIssue]  # see above
+        return None if made is None else Markup(made)
 
     @property
     def name(self) -> str:
@@ -116,9 +127,9 @@ def _figure(facts: Mapping[str, Any], reading: Reading, anchor: str) -> ShownFig
     except ValueError as error:  # a store written by a newer genscope: its other figures can still be read
         title = str(facts.get("title", "A figure"))
         told = [f"This figure cannot be drawn. {error}"]
-        return ShownFigure(anchor, title, "", "", "", None, told, (), (), False, (), None)
-    made = section(figure, reading, anchor)
-    small = thumbnail(figure, reading, f"{anchor}t") if made.svg is not None else None
+        return ShownFigure(anchor, title, "", "", "", None, told, (), (), False, (), ())
+    found = reduced(figure, reading)
+    made = section_of(figure, found, anchor)
     return ShownFigure(
         anchor=anchor,
         title=made.heading,
@@ -131,7 +142,7 @@ def _figure(facts: Mapping[str, Any], reading: Reading, anchor: str) -> ShownFig
         data=made.data,
         folded=figure.folded,
         claims=figure.claims,
-        thumbnail=None if small is None else Markup(small),
+        numbers=found,
     )
 
 

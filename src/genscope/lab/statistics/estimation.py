@@ -12,8 +12,10 @@ without lapses, measured by simulation (tests/lab/test_threshold.py).
 """
 
 import dataclasses
+import functools
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +31,8 @@ _HOPELESS = 500.0  # log-likelihoods below the best by more than this are cut th
 
 PLATEAU = 0.8  # the share of it whose posterior also says what is known of the plateau
 
+_Given = tuple[tuple[Any, tuple[float, float]], ...]  # counts that can be a key
+
 
 def estimate(search: Search, counts: Counts, level: Level | None = None) -> Threshold:
     """The threshold, as the counts have it: the median of its posterior and a central interval of it.
@@ -37,16 +41,36 @@ def estimate(search: Search, counts: Counts, level: Level | None = None) -> Thre
     of failures.
     """
     counts = tried_only(counts)
-    found, _ = _estimate(search, counts, search.levels[0] if level is None else level)
-    if not counts:
-        return found
+    return _estimated(search, _given(counts), search.levels[0] if level is None else level)
+
+
+# A search is asked for its rounds, and a reading for its thresholds, again and again with the same counts.
+@functools.lru_cache(maxsize=512)
+def _estimated(search: Search, given: _Given, level: Level) -> Threshold:
+    found, _ = _estimate(search, dict(given), level)
+    return dataclasses.replace(found, plateau=_plateau(search, given)) if given else found
+
+
+@functools.lru_cache(maxsize=512)
+def _plateau(search: Search, given: _Given) -> Interval:
+    counts = dict(given)
     known = posterior_of_share(PLATEAU, *_range(search, counts), counts).crossing
-    return dataclasses.replace(found, plateau=Interval(*known.heights(search.confidence)))
+    return Interval(*known.heights(search.confidence))
+
+
+def _given(counts: Counts) -> _Given:
+    return tuple((size, (won, n)) for size, (won, n) in counts.items())
 
 
 def next_round(search: Search, counts: Counts) -> dict[int, int] | None:
     """Further trials by size, in whole batches; None when the search is finished."""
-    counts = tried_only(counts)
+    found = _next_round(search, _given(tried_only(counts)))
+    return None if found is None else dict(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def _next_round(search: Search, given: _Given) -> dict[int, int] | None:
+    counts = dict(given)
     batches = int(min(search.round, search.trials - sum(n for _, n in counts.values())) // search.batch)
     if batches < 1:
         return None
