@@ -8,8 +8,8 @@ Departures: XTrace is the default where the paper has Hutchinson's estimator: th
 Guarantee: `exact` is exact up to rounding, `gauss_newton` exact for the Gauss–Newton matrix, which is the Hessian at
 zero training loss; `fisher` estimates the same trace from gradients at labels that the model itself draws, whose law
 has the loss as its negative logarithm; the others are unbiased estimates with a standard error over probes at the given
-data. `split` adds the Gauss–Newton part (exact for one output, else from drawn labels) and the rest of the Hessian (from
-signs of a few arrays at a time, new for every 16 examples); its standard error is that over draws within each part of
+data. `split` adds the Gauss–Newton part (exact for one output, else from drawn labels) and the rest of the Hessian,
+from signs of a few arrays at a time, new for every 16 examples; its error is that over draws within each part of
 the sample. That of XTrace and XNysTrace is inflated by the factor by which the plain one was seen to be too small
 (`_traces.OPTIMISM`).
 """
@@ -87,7 +87,8 @@ def hessian_trace(
 ) -> Trace:
     r"""$\operatorname{Tr}\nabla^2L(\theta)$ and, for each group g, $\operatorname{Tr}\nabla^2_{gg}L$.
 
-    With m `probes` of p parameters, `hutchinson` takes m products, `split` at most m and a gradient of every example, `xtrace` 2m, `hutchpp` 3m, `xnystrace` m (with the
+    With m `probes` of p parameters, `hutchinson` takes m products, `split` at most m and gradients of every example,
+    `xtrace` 2m, `hutchpp` 3m, `xnystrace` m (with the
     Gauss–Newton matrix, and no groups), `exact` p; `fisher` takes m draws of all labels, with a gradient of every
     example for each. All groups are served by the same products; with `masked`, each has products of its own, in which
     the blocks beside the diagonal cannot disturb. From $2m\ge p$ on, the exact method is cheaper, and taken.
