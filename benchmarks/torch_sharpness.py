@@ -1,28 +1,25 @@
 """The Hessian's trace of a PyTorch encoder (about 100,000 weights, 10 classes, 256 images): ours against curvlinops.
 
 The module is PyTorch's own `nn.TransformerEncoder`; both see the same weights, images and labels, in single precision
-on one thread, and take 32 random sign vectors, so that both have the standard error of Hutchinson's estimator on one
-matrix. CPU time is counted, with and without compilation. XTrace, our default, has a smaller error from as many
-products: the time to the same error falls with its square. For curvlinops, attention is PyTorch's plain one, because
-the fast ones have no second derivative; ours needs no such change.
+on one thread. CPU time to one standard error is compared, with and without compilation. For curvlinops, attention is
+PyTorch's plain one, because the fast ones have no second derivative; ours needs no such change.
 """
 
-import time
 from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from benchmarks import _peer_traces
 from benchmarks._timing import show
-from genscope.measure import hessian_trace
+from genscope.measure import Trace, hessian_trace
 from genscope.tasks import Batch
 from genscope.train import cross_entropy
 
-SIZE, PROBES, TOGETHER = 256, 32, 4
+SIZE = 256
 WIDTH, TOKENS, CLASSES = 64, 16, 10
 CHUNK = 64  # images whose activations stay in the cache
-KEY = jr.key(1)
 
 
 def encoder() -> Any:
@@ -46,10 +43,10 @@ def encoder() -> Any:
     return Encoder()
 
 
-def peer(module: Any, x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """CPU seconds, mean and standard error of curvlinops."""
+def peer(module: Any, x: np.ndarray, y: np.ndarray, *facts: float) -> dict[str, Any]:
+    """Rows of curvlinops."""
     import torch  # pyright: ignore[reportMissingImports]  # a peer
-    from curvlinops import HessianLinearOperator, hutchinson_trace  # pyright: ignore[reportMissingImports]  # a peer
+    from curvlinops import HessianLinearOperator  # pyright: ignore[reportMissingImports]  # a peer
 
     torch.backends.mha.set_fastpath_enabled(False)
     data = [(torch.tensor(x), torch.tensor(y))]
@@ -57,22 +54,11 @@ def peer(module: Any, x: np.ndarray, y: np.ndarray) -> tuple[float, float, float
         hessian = HessianLinearOperator(
             module.eval(), torch.nn.CrossEntropyLoss(), list(module.parameters()), data, check_deterministic=False
         )
-        hutchinson_trace(hessian, TOGETHER)  # builds its graph
-        start = time.process_time()
-        values = [float(hutchinson_trace(hessian, TOGETHER)) for _ in range(PROBES // TOGETHER)]
-        seconds = time.process_time() - start
-    return seconds, float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
-def ours(model: Any, batch: Batch, method: str = "hutchinson", probes: int = PROBES) -> tuple[float, float, float]:
-    """CPU seconds, mean and standard error."""
-    start = time.process_time()
-    found = hessian_trace(model, batch, cross_entropy, method=method, probes=probes, key=KEY, chunk=CHUNK)
-    return time.process_time() - start, found.mean, found.sem
+        return _peer_traces.theirs(hessian, *facts)
 
 
 def main() -> None:
-    title = f"torch_sharpness: trace of a PyTorch encoder, {SIZE} images, {PROBES} probes"
+    title = f"torch_sharpness: trace of a PyTorch encoder, {SIZE} images"
     try:
         module = encoder()
         from genscope.models import from_torch
@@ -84,23 +70,16 @@ def main() -> None:
     random = np.random.default_rng(0)
     x, y = random.normal(size=(SIZE, TOKENS, 4)).astype(np.float32), random.integers(0, CLASSES, SIZE)
     batch = Batch(jnp.asarray(x), jnp.asarray(y))
-    first, *_ = ours(model, batch)
-    seconds, mean, sem = ours(model, batch)
-    rows: dict[str, Any] = {
-        "parameters": sum(each.numel() for each in module.parameters()),
-        "ours, CPU s": seconds,
-        "ours, first call with compilation, CPU s": first,
-        "ours, trace": f"{mean:.4g} ± {sem:.2g}",
-    }
-    ours(model, batch, "xtrace", PROBES // 2)  # compiles for as many vectors
-    again, mean, sharper = ours(model, batch, "xtrace", PROBES // 2)
-    rows |= {"ours, XTrace with 32 products, CPU s": again, "ours, XTrace": f"{mean:.4g} ± {sharper:.2g}"}
+
+    def measure(method: str, probes: int, seed: int) -> Trace:
+        return hessian_trace(model, batch, cross_entropy, method=method, probes=probes, key=jr.key(seed), chunk=CHUNK)
+
+    rows: dict[str, Any] = {"parameters": sum(each.numel() for each in module.parameters())}
+    found, cost, law = _peer_traces.ours(measure)
+    rows |= found
     try:
-        theirs, mean, spread = peer(module, x, y)
-        rows |= {"curvlinops, CPU s": theirs, "curvlinops, trace": f"{mean:.4g} ± {spread:.2g}"}
-        rows |= {"curvlinops, same probes: times slower": theirs / seconds, "with our compilation": theirs / first}
-        # Both Hutchinson estimates have one standard error, of which ours is the better known.
-        rows["curvlinops, times slower than XTrace at equal error"] = theirs / again * (sem / sharper) ** 2
+        first, seconds = found["ours, first call with compilation, CPU s"], found["ours, CPU s"]
+        rows |= peer(module, x, y, cost, law, first, seconds)
     except ImportError:
         rows["curvlinops"] = "not installed here: its ratio is left out"
     show(title, rows)

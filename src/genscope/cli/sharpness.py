@@ -16,7 +16,7 @@ from genscope.cli._options import SEED, SEEDS, AsJson, DataFile, ModelName, chec
 from genscope.refusal import Refusal
 
 By = Literal["total", "group"]
-Method = Literal["xtrace", "hutchpp", "hutchinson", "exact", "gauss-newton", "fisher", "xnystrace"]
+Method = Literal["split", "xtrace", "hutchpp", "hutchinson", "exact", "gauss-newton", "fisher", "xnystrace"]
 
 
 def sharpness(

@@ -34,6 +34,7 @@ from genscope.train.objective import Predict, by_example
 GRADIENT_NUMBERS = 2**24  # of gradients of single examples that are held at a time: 64 MB in float32
 INPUT_NUMBERS = 2**26  # of inputs that are given to a program at a time
 OUTPUTS = 2048  # of an example at most, where the loss has a dense Hessian in them
+PART = 16  # examples that share a random vector, where each part of the sample has its own
 
 
 class ParameterGroup(NamedTuple):
@@ -42,6 +43,7 @@ class ParameterGroup(NamedTuple):
     name: str
     start: int
     stop: int
+    shape: tuple[int, ...]
 
 
 class Curvature:
@@ -88,7 +90,7 @@ class Curvature:
 
     def gauss_newton_diagonal(self) -> np.ndarray:
         """Diagonal of the Gauss–Newton matrix, from the gradients of every example."""
-        number = max(1, math.prod(self._shape[1:]))
+        number = self.outputs
         if number > OUTPUTS:
             raise Refusal(
                 f"got a model with {number} outputs for an example and the exact Gauss–Newton matrix, which takes a "
@@ -101,6 +103,10 @@ class Curvature:
 
     def fisher(self, key: Array, draws: int) -> np.ndarray:
         """For each draw of labels from the model's own law, and each group: mean square of the examples' gradients."""
+        return self.fisher_parts(key, draws, self._chunk).sum(axis=0)
+
+    def fisher_parts(self, key: Array, draws: int, most: int = PART) -> np.ndarray:
+        """The same for every part of at most so many examples: parts, draws and groups."""
         if self._loss.draw is None:
             raise Refusal(
                 f"got the {self._loss.name} loss and the method fisher: labels are drawn from the law whose negative "
@@ -109,11 +115,39 @@ class Curvature:
             )
         starts = tuple(group.start for group in self.groups)
         with self.precision():
-            function, found = self._function(), np.zeros((draws, len(starts)))
-            for number, chunks in enumerate(self._blocks(self._by_gradient(1))):
+            function, found = self._function(), []
+            for number, chunks in enumerate(self._blocks(min(most, self._by_gradient(1)))):
                 keys = jax.random.split(jax.random.fold_in(key, number), draws)
-                found += np.asarray(_fisher(function, self.parameters, keys, chunks, starts), float)
-            return found
+                found.append(np.asarray(_fisher(function, self.parameters, keys, chunks, starts), float))
+            return np.concatenate(found, axis=1).swapaxes(0, 1)
+
+    def residual_parts(self, key: Array, colors: np.ndarray, draws: int) -> np.ndarray:
+        r"""$\sum_c(v_c\circ Rv_c)$ summed over each group, for the Hessian less the Gauss–Newton matrix, R.
+
+        Every part of the sample and every draw has a sign vector v of its own; $v_c$ is v on the groups of color c and
+        0 elsewhere, so that blocks between colors do not disturb. Parts, draws and groups.
+        """
+        starts = tuple(group.start for group in self.groups)
+        sizes = [group.stop - group.start for group in self.groups]
+        with self.precision():
+            function, found = self._function(), []
+            of_each = jnp.asarray(np.repeat(colors, sizes).astype(np.int32))
+            for number, chunks in enumerate(self._blocks(min(self._chunk, PART))):
+                keys = jax.random.split(jax.random.fold_in(key, number), len(chunks[1]) * draws)
+                keys = keys.reshape(len(chunks[1]), draws)
+                masks = int(colors.max()) + 1, of_each
+                found.append(np.asarray(_residual(function, self.parameters, keys, masks, chunks, starts), float))
+            return np.concatenate(found)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that the model gives for an example."""
+        return max(1, math.prod(self._shape[1:]))
+
+    @property
+    def draws_labels(self) -> bool:
+        """Whether the loss is the negative logarithm of a law that labels can be drawn from."""
+        return self._loss.draw is not None
 
     def losses(self, displacements: np.ndarray, scale: float = 1.0) -> np.ndarray:
         r"""$L(\theta+\text{scale}\cdot v)$ for every row v."""
@@ -265,7 +299,7 @@ def _diagonal(function: _Function, parameters: Array, chunks: Any) -> Array:
 
 @compiled_faster
 def _fisher(function: _Function, parameters: Array, keys: Array, chunks: Any, starts: tuple[int, ...]) -> Array:
-    """For each key, sums over groups of the squared gradients at labels that the model draws, over the examples."""
+    """For each key, chunk and group: the sum of the examples' squared gradients at labels that the model draws."""
     draw = function.loss.draw
     assert draw is not None
 
@@ -279,18 +313,71 @@ def _fisher(function: _Function, parameters: Array, keys: Array, chunks: Any, st
         counts = y != IGNORED if by_class else jnp.ones(y.shape, bool)
         # The loss is a mean over independent labels, whose scores have mean 0: their number times its squared gradient.
         square = jnp.sum(counts).astype(weight.dtype) * jax.grad(loss)(parameters).astype(weight.dtype) ** 2
-        bounds = zip(starts, [*starts[1:], parameters.size], strict=True)
-        return weight * jnp.stack([jnp.sum(square[start:stop]) for start, stop in bounds])
+        return weight * _by_group(square, starts)
 
-    def total(key: Array) -> Array:
-        def step(carry: tuple[Array, Array], chunk: tuple[PyTree, Array, Array]) -> tuple[Any, None]:
-            sums, number = carry
+    def parts(key: Array) -> Array:
+        def step(number: Array, chunk: tuple[PyTree, Array, Array]) -> tuple[Array, Array]:
             each = jax.random.split(jax.random.fold_in(key, number), len(chunk[1]))
-            return (sums + jnp.sum(jax.vmap(one)(each, *chunk), axis=0), number + jnp.uint32(1)), None
+            return number + jnp.uint32(1), jnp.sum(jax.vmap(one)(each, *chunk), axis=0)
 
-        return jax.lax.scan(step, (jnp.zeros(len(starts), parameters.dtype), jnp.uint32(0)), chunks)[0][0]
+        return jax.lax.scan(step, jnp.uint32(0), chunks)[1]
 
-    return jax.lax.map(total, keys)
+    return jax.lax.map(parts, keys)
+
+
+@compiled_faster
+def _residual(
+    function: _Function,
+    parameters: Array,
+    keys: Array,
+    masks: tuple[int, Array],
+    chunks: Any,
+    starts: tuple[int, ...],
+) -> Array:
+    """For each chunk, key and group: the sum over colors of v times the product with it, v the signs of that color."""
+    number, colors = masks
+
+    def step(_: None, chunk: tuple[Array, tuple[PyTree, Array, Array]]) -> tuple[None, Array]:
+        linear = _residual_map(function, parameters, *chunk[1])
+
+        def one(key: Array) -> Array:
+            signs = _signs(key, parameters)
+
+            def add(total: Array, color: Array) -> tuple[Array, None]:
+                vector = jnp.where(colors == color, signs, jnp.zeros_like(signs))
+                return total + vector * linear(vector), None
+
+            terms = jax.lax.scan(add, jnp.zeros_like(parameters), jnp.arange(number, dtype=jnp.int32))[0]
+            return _by_group(terms, starts)
+
+        return None, jax.lax.map(one, chunk[0])
+
+    return jax.lax.scan(step, None, (keys, chunks))[1]
+
+
+def _residual_map(
+    function: _Function, parameters: Array, x: PyTree, y: Array, weight: Array
+) -> Callable[[Array], Array]:
+    """The Hessian of the outputs, weighted with the slopes of the loss at them."""
+    predictions = function.predict(parameters, x)
+    slopes = jax.grad(lambda outputs: function.risk_of(outputs, y, weight))(predictions)
+
+    def linear_risk(theta: Array) -> Array:
+        return jnp.sum(slopes * function.predict(theta, x)).astype(theta.dtype)
+
+    return jax.linearize(jax.grad(linear_risk), parameters)[1]
+
+
+def _signs(key: Array, like: Array) -> Array:
+    """Random signs, 32 of a word."""
+    words = jax.random.bits(key, (-(-like.size // 32), 1), jnp.uint32)
+    bits = (words >> jnp.arange(32, dtype=jnp.uint32)[None]) & jnp.uint32(1)
+    return 2 * bits.reshape(-1)[: like.size].astype(like.dtype) - 1
+
+
+def _by_group(terms: Array, starts: tuple[int, ...]) -> Array:
+    bounds = zip(starts, [*starts[1:], terms.size], strict=True)
+    return jnp.stack([jnp.sum(terms[start:stop]) for start, stop in bounds])
 
 
 def _alone(x: PyTree) -> PyTree:
@@ -314,4 +401,4 @@ def groups(model: PyTree) -> tuple[ParameterGroup, ...]:
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
     stops = np.cumsum([leaf.size for _, leaf in leaves]).tolist()
     names = [jax.tree_util.keystr(path, simple=True, separator=".") or "parameters" for path, _ in leaves]
-    return tuple(map(ParameterGroup, names, [0, *stops[:-1]], stops))
+    return tuple(map(ParameterGroup, names, [0, *stops[:-1]], stops, (leaf.shape for _, leaf in leaves)))
