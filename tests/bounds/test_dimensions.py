@@ -64,7 +64,7 @@ def test_head_by_volumes():
     best = volumetric_head(**given, query_key_radius=3.0, query_radius=1.5, key_radius=2.0)
     assert best.value == min(merged.value, apart.value)
     for missing in ({}, {"query_radius": 1.0}, {"query_key_radius": 1.0, "key_radius": 1.0}):
-        with pytest.raises(ValueError, match="Give query_key_radius, or both"):
+        with pytest.raises(ValueError, match="Give query_key_radius alone, or both"):
             volumetric_head(**given, **missing)
 
 

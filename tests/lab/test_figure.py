@@ -112,7 +112,7 @@ def test_laws_are_those_that_can_be_fitted():
 
 @pytest.mark.parametrize(("y", "by"), [("loss", None), ([], None), (["a", "b"], "preset")])
 def test_curves_have_one_meaning_of_colour(y, by):
-    with pytest.raises(ValueError, match="colour shows either several values or one value by an axis"):
+    with pytest.raises(ValueError, match="color shows either several values, or one value along an axis"):
         Curves("step", y, "loss", by=by, **SAID)
 
 

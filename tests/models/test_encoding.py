@@ -121,7 +121,7 @@ def test_sign_vectors_keep_the_hoeffding_bound():
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (lambda: Coordinates(4, 3), "Raise dim, or draw random signs"),
+        (lambda: Coordinates(4, 3), "Increase dim, or draw random signs"),
         (lambda: Coordinates(0, 3), "count=0, dim=3.*1 <= count <= dim"),
         (lambda: sign_vectors(jr.key(0), count=3, dim=0), "dim=0: both are at least 1. Raise"),
         (lambda: Positional(np.ones((3, 4))), r"\(3, 4\): .* 3 rows before .* Give at least 4 rows"),
