@@ -229,9 +229,9 @@ def test_general_prompts_are_not_solved():
 
 def test_bad_arguments_are_named():
     task = draw(8, 3, 1, 32)
-    with pytest.raises(ValueError, match=r"token_norm=0.*Give such a number"):
+    with pytest.raises(ValueError, match=r"token_norm=0.*Change it"):
         token_retrieval(task, token_norm=0.0)
-    with pytest.raises(ValueError, match=r"alpha=-1.*Give such a number"):
+    with pytest.raises(ValueError, match=r"alpha=-1.*Change it"):
         token_retrieval(task, token_norm=1.0, alpha=-1.0)
     with pytest.raises(ValueError, match="max_correlation below 1, or with a larger encoding_dim"):
         token_retrieval(dataclasses.replace(task, encoding=jnp.tile(task.encoding[:1], (8, 1))), token_norm=1.0)

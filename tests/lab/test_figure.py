@@ -126,5 +126,5 @@ def test_infinities_are_refused():
     "change", [{"$type": "Hologram"}, {"$type": "Mean"}, {"depth": 3}, {"y": {"$type": "Mode", "value": "gap"}}]
 )
 def test_a_figure_of_a_later_version_is_refused_with_advice(change):
-    with pytest.raises(ValueError, match=r"this genscope knows Line, Success, .* or a newer one"):
+    with pytest.raises(ValueError, match=r"this version of genscope knows Line, Success, .* or a newer one"):
         Figure.from_manifest(FIGURES[1].manifest() | change)

@@ -265,7 +265,7 @@ def test_without_the_price_of_the_draws_they_would_not(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"loss": error}, "classes are 0 and 1"),
+        ({"loss": error}, "labels must be 0 and 1"),
         ({"clip": 0.0}, "for example, 1"),
         ({"draws": 0}, "at least 1"),
         ({"prior": Linear(jnp.zeros(5), jnp.zeros(()))}, "Give such a prior"),
