@@ -96,8 +96,8 @@ def dominate(
         )
     if not found.sparsity:
         raise Refusal(
-            "the model computes a constant on almost all inputs: there is no component to build. Train it further, or "
-            "look at its outputs."
+            "the model computes a constant on almost all inputs, so there is no Fourier component to build. Train it "
+            "further, or check its outputs."
         )
     samples = len(batch.x)
     built = fourier_components(found.function, key=stream(key, "expectation"))

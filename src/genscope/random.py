@@ -53,7 +53,7 @@ def biased_bits(key: Key[Array, ""], shape: tuple[int, ...], probability: float)
     """
     if not 0 <= probability <= 1:
         raise Refusal(
-            f"biased_bits got {probability=}: a probability lies between 0 and 1. Give a number in that range."
+            f"biased_bits got {probability=}: a probability must lie between 0 and 1. Give a number in that range."
         )
     if probability == 1:  # 2^32 is not a word
         return jnp.ones(shape, bool)

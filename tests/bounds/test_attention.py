@@ -133,7 +133,10 @@ def test_the_slope_in_the_logarithm_of_points_is_the_number_of_updates():
     ("call", "message"),
     [
         (lambda: heads(**HEAD), "lists of lengths {} for an unknown number of parts.* Say how many"),
-        (lambda: heads(**HEAD | {"value_21": [1.0, 2.0]}, heads=3), "'value_21': 2.* for 3 parts.* give as many norms"),
+        (
+            lambda: heads(**HEAD | {"value_21": [1.0, 2.0]}, heads=3),
+            "'value_21': 2.* for 3 parts.* give that many norms",
+        ),
         (lambda: heads(**HEAD | {"value_21": [1.0, -2.0]}), "value_21=-2.0.* at least 0. Give"),
         (lambda: heads(**HEAD, heads=10**7), "heads=10000000.* at most 1e.06. Give"),
         (lambda: head(**HEAD, form="order", refine=Refine(readout_norm=1.0)), "readout_norm with form='order'.* Leave"),
@@ -142,7 +145,7 @@ def test_the_slope_in_the_logarithm_of_points_is_the_number_of_updates():
         (lambda: Refine(embedding_spectral=1.0), "embedding_spectral=1.0 without fixed_context"),
         (lambda: Refine(context_points=3), "context_points=3 without query_key_context_21"),
         (lambda: Refine(readout_points=3), "readout_points=3 without readout_norm"),
-        (lambda: Refine(readout_norm=-1.0), "Refine got readout_norm=-1.0.* Give such a number"),
+        (lambda: Refine(readout_norm=-1.0), "Refine got readout_norm=-1.0.* Change readout_norm"),
         (
             lambda: Refine(fixed_context=True, embedding_spectral=1.0, query_key_context_21=1.0),
             "embedding_spectral and query_key_context_21.* Leave one",

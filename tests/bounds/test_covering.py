@@ -76,10 +76,10 @@ def test_order_forms_have_their_constant():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: bounds.linear_cover(**LINEAR | {"epsilon": 0}), ValueError, "epsilon=0: accuracy .* above 0. Give"),
+        (lambda: bounds.linear_cover(**LINEAR | {"epsilon": 0}), ValueError, "epsilon=0: accuracy .* above 0. Change"),
         (lambda: bounds.linear_cover(**LINEAR | {"epsilon": math.nan}), ValueError, "epsilon=nan.* Give such"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": 2.5}), ValueError, "points=2.5.* whole number at least 1"),
-        (lambda: bounds.linear_cover(**LINEAR | {"points": math.inf}), ValueError, "points=inf.* Give such a number"),
+        (lambda: bounds.linear_cover(**LINEAR | {"points": math.inf}), ValueError, "points=inf.* Change points"),
         (lambda: bounds.linear_cover(**LINEAR | {"weight_norm": -1}), ValueError, "weight_norm=-1.* at least 0. Give"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": "9"}), ValueError, "of type str.* Give a Python number"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": True}), ValueError, "of type bool.* Give a Python number"),

@@ -46,7 +46,7 @@ def test_lower_bound_counts_supports():
     assert not half.vacuous
     assert lower(context_length=4, support_size=4, confidence=1).vacuous
     assert lower(context_length=10**100, support_size=3).value == pytest.approx(3 * 100 * math.log2(10), rel=0.02)
-    with pytest.raises(ValueError, match=r"support_size=5 with context_length=4.* Shorten the support"):
+    with pytest.raises(ValueError, match=r"support_size=5 with context_length=4.* Choose a smaller support"):
         lower(context_length=4, support_size=5)
 
 
@@ -64,7 +64,7 @@ def test_head_by_volumes():
     best = volumetric_head(**given, query_key_radius=3.0, query_radius=1.5, key_radius=2.0)
     assert best.value == min(merged.value, apart.value)
     for missing in ({}, {"query_radius": 1.0}, {"query_key_radius": 1.0, "key_radius": 1.0}):
-        with pytest.raises(ValueError, match="Give query_key_radius, or both"):
+        with pytest.raises(ValueError, match="Give query_key_radius alone, or both"):
             volumetric_head(**given, **missing)
 
 

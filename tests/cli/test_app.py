@@ -218,7 +218,7 @@ def test_a_disk_that_fills_up_during_a_run_loses_nothing(call_json, directory):
     environment = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}  # it would meet the limit as well
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    assert "what was committed before is safe" in done.stderr
+    assert "everything committed so far is safe" in done.stderr
     assert "Traceback" not in done.stderr
     stored = _trials(directory / "genscope.db")
     assert 0 < stored < 300

@@ -66,7 +66,7 @@ def test_a_vacuous_one_says_so_and_what_helps(call_json, call, data):
         (["--seed", -1], "--seed must be between"),
         (["--prior", "certify_models:wide"], "Give such a prior"),
         (["--prior", "nothing.safetensors"], "nothing.safetensors"),
-        (["--loss", "error"], "classes are 0 and 1"),
+        (["--loss", "error"], "labels must be 0 and 1"),
         (["--data", "nothing.npz"], "nothing.npz"),
     ],
 )

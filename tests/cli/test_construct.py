@@ -114,7 +114,7 @@ def test_the_seed_draws_the_vectors(call_json):
         (["x1", "--context-length", 10**7], "Correct it."),
         (["x1", "--context-length", 9, "--seed", -1], "Correct it."),
         (["x1", "--context-length", 9, "--dimension", 20], "choose the encoding 'random'"),
-        (["x1", "--context-length", 9, "--encoding", "random", "--dimension", 3], "Raise the dimension"),
+        (["x1", "--context-length", 9, "--encoding", "random", "--dimension", 3], "Increase the dimension"),
         (["parity(" + ",".join(f"x{i}" for i in range(13)) + ")", "--context-length", 20], "fewer variables"),
         (["x1", "--context-length", 9, "--out", "missing/model.safetensors"], "create the directory first"),
     ],
@@ -165,4 +165,4 @@ def test_what_fits_is_not_complained_about(refused):
     assert "--seed" not in said
     both = refused("construct", "x0 & x1", "--context-length", "0", "--seed", "-1")
     assert "--context-length 0 and --seed -1" in both
-    assert "Correct them." in both
+    assert "Correct the one that is out of range." in both

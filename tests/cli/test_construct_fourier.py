@@ -138,7 +138,7 @@ def test_components_that_make_no_sense(refused, components, advice):
         (("--context-length", 0), "Correct it"),
         (("--context-length", 513), "Correct it"),
         (("--context-length", 6, "--seed", -1), "Correct it"),
-        (("--context-length", 6, "--inactive", 2), "Correct them"),
+        (("--context-length", 6, "--inactive", 2), "Correct "),
         (("--context-length", 6, "--out", "missing/model.safetensors"), "create the directory first"),
     ],
 )

@@ -96,15 +96,15 @@ def test_weights_that_do_not_verify_end_with_status_1_and_are_not_written(monkey
     [
         ("token-retrieval", ["--tokens", "0"], "between 1 and 1024"),
         ("token-retrieval", ["--sparsity", "17"], "between 1 and 16"),
-        ("token-retrieval", ["--error", "0"], "Give such a number"),
-        ("token-retrieval", ["--token-norm", "nan"], "Give such a number"),
-        ("token-retrieval", ["--link", "hermite2", "--token-norm", "1e9"], "larger error or shorter tokens"),
+        ("token-retrieval", ["--error", "0"], "Change "),
+        ("token-retrieval", ["--token-norm", "nan"], "Change "),
+        ("token-retrieval", ["--link", "hermite2", "--token-norm", "1e9"], "Allow a larger error"),
         ("token-retrieval", ["--sparsity", "16", "--encoding-dimension", "1024"], "shorter encodings"),
         ("recurrent-retrieval", ["--link", "cubic"], "hermite2"),
-        ("recurrent-retrieval", ["--error", "-1"], "Give such a number"),
+        ("recurrent-retrieval", ["--error", "-1"], "Change "),
         ("recurrent-retrieval", ["--prompts", "0"], "Correct it"),
         ("recurrent-retrieval", ["--seed", "-1"], "Correct it"),
-        ("recurrent-retrieval", ["--encoding-dimension", "2"], "Raise the dimension"),
+        ("recurrent-retrieval", ["--encoding-dimension", "2"], "Increase the dimension"),
     ],
 )
 def test_bad_requests_are_refused(mode, options, advice):

@@ -120,7 +120,7 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
         (("none.safetensors", "--data", "data.npz"), "No such file"),
         (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "--probes must be at least 2"),
         (("mine_sharpness:line", "--data", "data.npz", "--sigma", "0"), "sigma must be a positive number"),
-        (("mine_sharpness:line", "--data", "signs.npz", "--loss", "logistic"), "labels 0 and 1"),
+        (("mine_sharpness:line", "--data", "signs.npz", "--loss", "logistic"), "labels must be 0 and 1"),
     ],
 )
 def test_requests_that_make_no_sense(refused, directory, mine, arguments, advice):
@@ -221,7 +221,7 @@ def test_a_loss_of_the_users(call_json, classes):
     ("y", "loss", "advice"),
     [
         ([0, 3, 1, 1], "cross-entropy", "label 3 in example 1 for a model with 3 classes"),
-        ([0.0, 2, 1, 1], "cross-entropy", "classes are whole numbers"),
+        ([0.0, 2, 1, 1], "cross-entropy", "classes must be whole numbers"),
         ([0, 2, 1, 1], "squared", "For 3 classes take the cross-entropy loss"),
         ([0, 2, 1, 1], "error", "no slope"),
         ([0, 2, 1, 1], "focal", "losses are squared, logistic, cross-entropy"),

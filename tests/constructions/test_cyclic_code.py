@@ -48,7 +48,7 @@ def test_longer_codes_stay_apart():
 
 def test_what_is_refused():
     for length, dim in ((2, 2), (8, 3), (8, 8), (8, 0), (5000, 24)):
-        with pytest.raises(ValueError, match="Correct the one that is outside"):
+        with pytest.raises(ValueError, match="Correct the one that is out of range"):
             cyclic_code(length, dim)
-    with pytest.raises(ValueError, match="even dimension from 2 to 6"):
+    with pytest.raises(ValueError, match="must be even, here from 2 to 6"):
         parity_chain(8, dim=7)

@@ -299,9 +299,9 @@ def test_the_norm_grows_with_the_length():
     ("f", "options", "advice"),
     [
         (WalshFunction(2, ((0,), (1,), (0, 1)), (1.0, 1.0, 1.0)), {}, "drop the smallest components"),
-        (WalshFunction(0, (), (), constant=1.0), {}, "a context of one bit"),
-        (CONSTANT, {"leakage": 1.0}, "Correct them"),
-        (CONSTANT, {"inactive": 0.0}, "Correct them"),
+        (WalshFunction(0, (), (), constant=1.0), {}, "Add a bit"),
+        (CONSTANT, {"leakage": 1.0}, "Correct the one that is out of range"),
+        (CONSTANT, {"inactive": 0.0}, "Correct the one that is out of range"),
         (CONSTANT, {"signed": "three_heads"}, "Choose one of them"),
         (CONSTANT, {"variant": "paper"}, "Choose one"),
     ],

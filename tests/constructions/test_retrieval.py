@@ -229,9 +229,9 @@ def test_general_prompts_are_not_solved():
 
 def test_bad_arguments_are_named():
     task = draw(8, 3, 1, 32)
-    with pytest.raises(ValueError, match=r"token_norm=0.*Give such a number"):
+    with pytest.raises(ValueError, match=r"token_norm=0.*Change it"):
         token_retrieval(task, token_norm=0.0)
-    with pytest.raises(ValueError, match=r"alpha=-1.*Give such a number"):
+    with pytest.raises(ValueError, match=r"alpha=-1.*Change it"):
         token_retrieval(task, token_norm=1.0, alpha=-1.0)
     with pytest.raises(ValueError, match="max_correlation below 1, or with a larger encoding_dim"):
         token_retrieval(dataclasses.replace(task, encoding=jnp.tile(task.encoding[:1], (8, 1))), token_norm=1.0)
@@ -241,7 +241,7 @@ def test_bad_arguments_are_named():
         recurrent_retrieval(task, token_range=1.0)
     with pytest.raises(ValueError, match="Draw the task with scale='none'"):
         recurrent_retrieval(dataclasses.replace(task.simple(), encoding=2 * task.encoding), token_range=1.0)
-    with pytest.raises(ValueError, match="no larger one than the encodings have"):
+    with pytest.raises(ValueError, match="no larger than that of the encodings"):
         recurrent_retrieval(task.simple(), token_range=1.0, gap=1.9)
-    with pytest.raises(ValueError, match="Give a positive number"):
+    with pytest.raises(ValueError, match="Give 1 or more"):
         verify_retrieval(token_retrieval(task, token_norm=1.0), prompts=0, key=KEY)

@@ -134,7 +134,7 @@ def test_bounds_lie_over_each_other_and_say_when_they_are_of_different_kinds():
 def test_a_curve_ends_where_its_arguments_do_not_fit_together():
     line = curve(LOWER, "support_size", "1:3000")
     assert max(line["places"]) <= 300
-    assert "Shorten the support" in line["note"]
+    assert "Choose a smaller support" in line["note"]
 
 
 def test_the_message_of_a_bad_value_stands_beside_its_field():
@@ -151,7 +151,7 @@ def test_the_message_of_a_bad_value_stands_beside_its_field():
 def test_a_missing_value_and_arguments_that_do_not_fit():
     found = card("lower support_size=3")
     assert "context_length is missing" in found["fields"][0]["error"]
-    assert "Shorten the support" in card("lower context_length=3 support_size=30")["error"]
+    assert "Choose a smaller support" in card("lower context_length=3 support_size=30")["error"]
 
 
 def test_a_switch_and_a_choice():

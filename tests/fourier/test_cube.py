@@ -29,7 +29,7 @@ def test_tables_as_numbers(dim):
 
 @pytest.mark.parametrize(("number", "dim"), [(2, 0), (256, 3), (-1, 3), (0, 25), (0, -1)])
 def test_refuses_numbers_that_are_no_table(number, dim):
-    with pytest.raises(ValueError, match="Correct the number or raise dim"):
+    with pytest.raises(ValueError, match="Correct the number or increase dim"):
         table_of_number(number, dim)
 
 
@@ -46,7 +46,7 @@ def test_signs_multiply_as_bits_add():
 
 @pytest.mark.parametrize("dtype", [np.uint8, bool])
 def test_signs_need_a_signed_type(dtype):
-    with pytest.raises(ValueError, match="ask for int8"):
+    with pytest.raises(ValueError, match="use int8"):
         signs(np.array([0, 1]), dtype)
 
 

@@ -102,9 +102,9 @@ def test_all_functions_of_four_bits_against_the_matrix_of_characters():
         (np.zeros(3), None, "Pad with zeros"),
         (np.zeros(0), None, "Pad with zeros"),
         (np.array(1.0), None, "Pad with zeros"),
-        (np.zeros(4, np.float16), None, "Convert first"),
-        (np.zeros(4, complex), None, "one by one"),
-        (np.zeros(4), "cuda", "Name one of them"),
+        (np.zeros(4, np.float16), None, "Convert them first"),
+        (np.zeros(4, complex), None, "separately"),
+        (np.zeros(4), "cuda", "Choose one of them"),
     ],
 )
 def test_refuses_what_it_cannot_transform(a, backend, advice):

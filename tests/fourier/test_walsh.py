@@ -152,10 +152,10 @@ def test_the_links_between_the_bases_of_the_paper():
         ((3, ((),), (1.0,)), "the empty set is `constant`"),
         ((3, ((-1, 1),), (1.0,)), "Sort it and correct the indices"),
         ((3, ((0,), (0,)), (1.0, 2.0)), "Add up the coefficients"),
-        ((3, ((0,),), (1.0, 2.0)), "as many of one as of the other"),
-        ((3, ((0,),), (math.nan,)), "Remove what is infinite"),
-        ((3, ((0,),), (1.0,), "chi", math.inf), "Remove what is infinite"),
-        ((-1, (), ()), "Give 0 or more bits"),
+        ((3, ((0,),), (1.0, 2.0)), "equally many of both"),
+        ((3, ((0,),), (math.nan,)), "Remove NaN and infinity"),
+        ((3, ((0,),), (1.0,), "chi", math.inf), "Remove NaN and infinity"),
+        ((-1, (), ()), "Give 0 or more"),
     ],
 )  # fmt: skip
 def test_refuses_what_is_no_expansion(arguments, advice):
@@ -180,12 +180,12 @@ def test_refuses_what_are_no_bits(x, advice):
 @pytest.mark.parametrize(
     ("make", "advice"),
     [
-        (lambda: random_function(jr.key(0), dim=4, degree=2, sparsity=7), "Lower the sparsity"),
+        (lambda: random_function(jr.key(0), dim=4, degree=2, sparsity=7), "Reduce the sparsity"),
         (lambda: random_function(jr.key(0), dim=4, degree=5, sparsity=1), "change the degree"),
         (lambda: random_function(jr.key(0), dim=4, degree=0, sparsity=1), "change the degree"),
-        (lambda: tiling(10, 3), "the degree divides dim"),
-        (lambda: tiling(10, 0), "the degree divides dim"),
-        (lambda: WalshFunction(25, ((0,),), (1.0,)).truth_table(), "Call the function at the inputs"),
+        (lambda: tiling(10, 3), "the degree must divide dim"),
+        (lambda: tiling(10, 0), "the degree must divide dim"),
+        (lambda: WalshFunction(25, ((0,),), (1.0,)).truth_table(), "Evaluate the function at the inputs"),
     ],
 )
 def test_refuses_families_that_do_not_exist(make, advice):

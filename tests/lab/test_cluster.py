@@ -185,7 +185,7 @@ def test_a_batch_that_fells_its_workers_has_failed(pool):
 
 
 def test_a_scheduler_that_is_gone_ends_the_run_and_says_what_to_do(pool):
-    with pytest.raises(ConnectionError, match=r"Every finished trial is stored: start the scheduler .* again"):
+    with pytest.raises(ConnectionError, match=r"Every finished trial is stored: restart the scheduler .* again"):
         pool._failed(CancelledError("gone"), [])
 
 

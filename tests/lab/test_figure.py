@@ -112,7 +112,7 @@ def test_laws_are_those_that_can_be_fitted():
 
 @pytest.mark.parametrize(("y", "by"), [("loss", None), ([], None), (["a", "b"], "preset")])
 def test_curves_have_one_meaning_of_colour(y, by):
-    with pytest.raises(ValueError, match="colour shows either several values or one value by an axis"):
+    with pytest.raises(ValueError, match="color shows either several values, or one value along an axis"):
         Curves("step", y, "loss", by=by, **SAID)
 
 
@@ -126,5 +126,5 @@ def test_infinities_are_refused():
     "change", [{"$type": "Hologram"}, {"$type": "Mean"}, {"depth": 3}, {"y": {"$type": "Mode", "value": "gap"}}]
 )
 def test_a_figure_of_a_later_version_is_refused_with_advice(change):
-    with pytest.raises(ValueError, match=r"this genscope knows Line, Success, .* or a newer one"):
+    with pytest.raises(ValueError, match=r"this version of genscope knows Line, Success, .* or a newer one"):
         Figure.from_manifest(FIGURES[1].manifest() | change)

@@ -133,7 +133,7 @@ def test_an_option_whose_value_postgresql_cannot_use_is_refused():
 def test_paths_that_cannot_be_stores(tmp_path):
     with pytest.raises(ValueError, match="Add a file name"):
         Store(f"sqlite:///{tmp_path}")
-    with pytest.raises(FileNotFoundError, match="Make it first"):
+    with pytest.raises(FileNotFoundError, match="Create the directory first"):
         Store(f"sqlite:///{tmp_path}/none/store.db")
     with pytest.raises(FileNotFoundError, match="Run a study with this store first"):
         Store(f"sqlite:///{tmp_path}/none.db", read_only=True)
@@ -266,7 +266,7 @@ def test_places_that_may_not_be_written(world, tmp_path):
     assert "PermissionError" in python(TRY, good, f"sqlite:///{world}/new.db", "write")
     said = python(TRY, good, url, "write")
     assert "PermissionError" in said
-    assert "open it for reading only" in said
+    assert "open the store read-only" in said
     assert python(TRY, good, url, "read") == "rows 3\n"
     assert digest(file) == before
     assert list(world.iterdir()) == [file]

@@ -121,7 +121,7 @@ def test_a_file_that_may_not_grow_loses_nothing(tmp_path):
     out, error = start(code, url).communicate(timeout=120)
     assert error == ""
     number, _, said = out.partition(" ")
-    assert "what was committed before is safe" in said
+    assert "everything committed so far is safe" in said
     assert "run the same command again" in said
     with Store(url) as store:
         assert store.frame("s").height == int(number)

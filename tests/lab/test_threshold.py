@@ -303,19 +303,19 @@ def test_the_papers_reading_of_a_grid():
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        ({"level": 1.0}, "Choose one, such as"),
-        ({"level": "0.8"}, "Choose one, such as"),
-        ({"level": "much of plateau"}, "Choose one, such as"),
-        ({"level": (0.5, "1.2 of plateau")}, "Choose one, such as"),
+        ({"level": 1.0}, "Choose, for example"),
+        ({"level": "0.8"}, "Choose, for example"),
+        ({"level": "much of plateau"}, "Choose, for example"),
+        ({"level": (0.5, "1.2 of plateau")}, "Choose, for example"),
         ({"level": (0.5, 0.5)}, "each of them once"),
         ({"level": ()}, "each of them once"),
         ({"confidence": 95.0}, "Try 0.95"),
         ({"lowest": 10, "highest": 5}, "Widen the range"),
         ({"lowest": 0}, "Widen the range"),
         ({"start": 5000}, "leave it out"),
-        ({"width": 0.0}, "a width is positive"),
+        ({"width": 0.0}, "the width must be positive"),
         ({"batch": 3}, "multiple of the batch"),
-        ({"trials": 8}, "at most all trials"),
+        ({"trials": 8}, "no more than all trials"),
     ],
 )
 def test_impossible_searches_are_refused(arguments, advice):

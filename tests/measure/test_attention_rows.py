@@ -53,5 +53,5 @@ def test_shuffled_columns_are_not_taken_for_components():
 
 @pytest.mark.parametrize(("supports", "candidates"), [([(0, 8)], None), ([()], None), ([(0,)], [3]), ([(-1, 2)], None)])
 def test_refuses_what_lies_outside(supports, candidates):
-    with pytest.raises(ValueError, match="Correct what lies outside"):
+    with pytest.raises(ValueError, match="Correct those out of range"):
         match_rows(showing(SUPPORTS), supports, candidates=candidates)

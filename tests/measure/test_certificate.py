@@ -196,7 +196,7 @@ def test_what_is_no_weight_is_the_same_in_model_and_prior(before, regression):
     asked = {"key": jr.key(1), "draws": 10, "prior_deviation": 0.1}
     found = certify(posterior, regression, prior=Masked(jnp.zeros(6), mask), **asked)
     assert "fixed without the sample" in found.assumptions[-1]
-    with pytest.raises(Refusal, match="differ in an array that is no weight"):
+    with pytest.raises(Refusal, match="differ in an array that is not a weight"):
         certify(posterior, regression, prior=Masked(jnp.zeros(6), before), **asked)
 
 
@@ -265,12 +265,15 @@ def test_without_the_price_of_the_draws_they_would_not(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "advice"),
     [
-        ({"loss": error}, "classes are 0 and 1"),
-        ({"clip": 0.0}, "Give one"),
+        ({"loss": error}, "labels must be 0 and 1"),
+        ({"clip": 0.0}, "for example, 1"),
         ({"draws": 0}, "at least 1"),
         ({"prior": Linear(jnp.zeros(5), jnp.zeros(()))}, "Give such a prior"),
         ({"batch": Batch(jnp.ones((7, 6)), jnp.ones(7))}, "at least 8 examples"),
-        ({"posterior": GaussianPosterior.around(Linear(jnp.full(6, jnp.nan), jnp.zeros(())), 0.1)}, "smaller rate"),
+        (
+            {"posterior": GaussianPosterior.around(Linear(jnp.full(6, jnp.nan), jnp.zeros(())), 0.1)},
+            "smaller learning rate",
+        ),
     ],
 )
 def test_refusals(regression, exact_model, change, advice):

@@ -127,7 +127,7 @@ def test_draws_vary_and_an_unmoved_case_has_ratio_zero():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match=r"starts=0, .* Raise the one that is not"):
+    with pytest.raises(ValueError, match=r"starts=0, .* Increase the one that is not"):
         search_ratio(head_ratio, HEADS, key=KEY, starts=0)
     with float64():
         case = LAYERS(KEY)

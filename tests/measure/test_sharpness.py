@@ -199,9 +199,9 @@ def test_golden_sharpness_of_the_fourier_construction():
         ({"method": "xtrace"}, "Give more probes and a key"),
         ({"method": "hutchinson", "probes": 1, "key": jr.key(0)}, "Give more probes"),
         ({"method": "xnystrace", "probes": 17, "key": jr.key(0)}, "method='gauss_newton'"),
-        ({"chunk": 0}, "Give a positive number"),
+        ({"chunk": 0}, "Give 1 or more"),
         ({"y": jnp.zeros((SAMPLES, 1))}, "Reshape y"),
-        ({"model": eqx.nn.Identity()}, "floating point arrays"),
+        ({"model": eqx.nn.Identity()}, "floating-point arrays"),
     ],
 )
 def test_what_makes_no_sense_is_refused(plain, changes, advice):

@@ -124,10 +124,10 @@ def test_one_bit_of_context_as_numbers():
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        ({"context_length": 0}, "Give 1 or more"),
-        ({"context_length": 3, "hidden": 0}, "Give 1 or more"),
+        ({"context_length": 0}, "must be at least 1"),
+        ({"context_length": 3, "hidden": 0}, "must be at least 1"),
         ({"context_length": 3, "position_ids": (0, 1, 2)}, "leave it out"),
-        ({"context_length": 2, "position_ids": (0, 2, 2)}, "without a gap"),
+        ({"context_length": 2, "position_ids": (0, 2, 2)}, "without gaps"),
     ],
 )
 def test_impossible_sizes_are_refused(arguments, advice):

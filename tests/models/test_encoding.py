@@ -121,14 +121,14 @@ def test_sign_vectors_keep_the_hoeffding_bound():
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (lambda: Coordinates(4, 3), "Raise dim, or draw random signs"),
+        (lambda: Coordinates(4, 3), "Increase dim, or draw random signs"),
         (lambda: Coordinates(0, 3), "count=0, dim=3.*1 <= count <= dim"),
-        (lambda: sign_vectors(jr.key(0), count=3, dim=0), "dim=0: both are at least 1. Raise"),
+        (lambda: sign_vectors(jr.key(0), count=3, dim=0), "dim=0: both must be at least 1. Increase"),
         (lambda: Positional(np.ones((3, 4))), r"\(3, 4\): .* 3 rows before .* Give at least 4 rows"),
-        (lambda: Bag(np.ones(4)), r"\(4,\): it takes \[rows, d\].* Give at least 2 rows"),
+        (lambda: Bag(np.ones(4)), r"\(4,\): they must be \[rows, d\].* Give at least 2 rows"),
         (lambda: Bag(Coordinates(3, 3), trained=True), "trained=True .* only arrays .* Give an array"),
         (lambda: make(Bag, "signs").tokens(np.ones(4)), r"\(4,\): it encodes 5 bits.* Give one example"),
-        (lambda: make(Bag, "signs").tokens(np.ones((2, 5))), r"\(2, 5\): .* \(vmap over examples\)"),
+        (lambda: make(Bag, "signs").tokens(np.ones((2, 5))), r"\(2, 5\): .* \(use jax.vmap for several\)"),
     ],
 )
 def test_refusals_say_what_to_change(request_, message, monkeypatch):

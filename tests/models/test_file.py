@@ -200,7 +200,7 @@ def test_sizes_that_contradict_each_other_are_refused(path):
         load(path)
     save(models()["scalar"], path)
     changed(path, lambda d, t: d["encoding"]["vectors"].update(dim=9))
-    with pytest.raises(ValueError, match="each reads what the one before gives"):
+    with pytest.raises(ValueError, match="each part must read what the previous one returns"):
         load(path)
 
 

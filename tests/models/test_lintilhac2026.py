@@ -81,7 +81,7 @@ def test_random_positions_do_not_depend_on_the_precision():
 def test_parts_that_do_not_fit_are_refused():
     model = drawn()
     arrays = {name: getattr(model, name) for name in NAMES}
-    with pytest.raises(ValueError, match="Make the sizes fit"):
+    with pytest.raises(ValueError, match="Make the sizes agree"):
         FourierTransformer(**arrays, context_length=5)
     for wrong in ({"dim": 0, "seed": 0}, {"dim": 3, "seed": -1}):
         with pytest.raises(ValueError, match="Correct the one"):

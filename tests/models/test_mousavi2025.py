@@ -136,5 +136,5 @@ def test_one_token():
 )
 def test_misfits_are_refused_with_advice(build):
     # under the tests' type checker some shapes are refused before our own message
-    with pytest.raises((ValueError, jaxtyping.TypeCheckError), match=r"fit|Give every hidden unit|Type-check"):
+    with pytest.raises((ValueError, jaxtyping.TypeCheckError), match=r"agree|Give every hidden unit|Type-check"):
         build()

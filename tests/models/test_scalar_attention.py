@@ -83,7 +83,7 @@ def test_refuses_other_shapes():
         ScalarAttention(4, key=jr.key(0))(jnp.zeros(5, bool))
     with pytest.raises(ValueError, match="change the context length"):
         ScalarAttention(4, key=jr.key(0)).outputs(jnp.zeros((2, 5), bool))
-    with pytest.raises(ValueError, match="Give 1 or more"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         ScalarAttention(0, key=jr.key(0))
-    with pytest.raises(ValueError, match="1 is the usual one"):
+    with pytest.raises(ValueError, match="The usual value is 1"):
         ScalarAttention(4, scale=0.0, key=jr.key(0))

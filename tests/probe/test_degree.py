@@ -156,9 +156,9 @@ def test_find_degree_within():
 @pytest.mark.parametrize(
     ("call", "advice"),
     [
-        (lambda o, rng: degree_at_most(o, -1, rng=rng), "Recover the components instead"),
-        (lambda o, rng: find_degree(o, rng=rng, max_degree=99), "Recover the components instead"),
-        (lambda o, rng: degree_at_most(o, 1, rng=rng, confidence=1.0), "Give a number such as 0.99"),
+        (lambda o, rng: degree_at_most(o, -1, rng=rng), "Use recover instead"),
+        (lambda o, rng: find_degree(o, rng=rng, max_degree=99), "Use recover instead"),
+        (lambda o, rng: degree_at_most(o, 1, rng=rng, confidence=1.0), "Give, for example, 0.99"),
         (lambda o, rng: degree_within(o, 1, tolerance=0.0, bound=1.0, rng=rng), "Use degree_at_most"),
         (lambda o, rng: degree_within(o, 1, tolerance=1.0, bound=1.0, rng=rng), "a share between 0 and 1"),
     ],

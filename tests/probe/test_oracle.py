@@ -60,7 +60,7 @@ def test_every_input_is_counted_and_the_limit_is_kept():
     assert oracle.queries == sum(seen) == 53
     oracle.ask_again()
     assert oracle.queries == sum(seen) <= 100
-    with pytest.raises(ValueError, match="Ask fewer, or raise the limit"):
+    with pytest.raises(ValueError, match="Ask fewer, or increase the limit"):
         oracle(X)
     assert oracle.queries == sum(seen)
     assert oracle.left == 100 - oracle.queries
@@ -78,12 +78,12 @@ def test_batches_are_bounded():
 @pytest.mark.parametrize(
     ("function", "advice"),
     [
-        (lambda x: x[:, :2], "Drop further axes"),
-        (lambda x: x, "Drop further axes"),
+        (lambda x: x[:, :2], "Drop extra axes"),
+        (lambda x: x, "Drop extra axes"),
         (lambda x: None, "Map classes or texts to numbers"),
         (lambda x: "cat", "Map classes or texts to numbers"),
         (lambda x: np.full(len(x), "cat"), "Map classes or texts to numbers"),
-        (lambda x: x[..., 0] + 1j, "choose a part of a complex number"),
+        (lambda x: x[..., 0] + 1j, "take one part of a complex number"),
         (lambda x: np.where(x[:, 0] == 1, np.nan, 1.0), "Look for a division by zero"),
         (lambda x: float("inf") if x[2] else 0, "with ones at 2"),
         (lambda x: x[:3, 0], "Correct its shape"),
@@ -120,7 +120,7 @@ def test_a_function_that_fails_on_bits_and_not_on_signs_expects_signs():
             raise RuntimeError("no signs")
         return x.prod()
 
-    with pytest.raises(ValueError, match="Say inputs='signs'"):
+    with pytest.raises(ValueError, match="Use inputs='signs'"):
         ask(function)
     np.testing.assert_array_equal(ask(function, inputs="signs"), signs(X, np.int64).prod(axis=1))
 
@@ -146,7 +146,7 @@ def test_a_random_function_is_refused():
 def test_a_function_that_sees_its_batch_is_refused():
     oracle = Oracle(lambda x: x[:, 0] - x[:, 0].mean(), 6)
     oracle(X)
-    with pytest.raises(ValueError, match="let no input see the others"):
+    with pytest.raises(ValueError, match="does not depend on the rest of the batch"):
         oracle.ask_again()
 
 
@@ -160,5 +160,5 @@ def test_rounding_of_single_precision_is_not_randomness():
 
 @pytest.mark.parametrize(("dim", "limit"), [(0, 10), (3, 0)])
 def test_sizes_that_make_no_sense(dim, limit):
-    with pytest.raises(ValueError, match="Give positive numbers"):
+    with pytest.raises(ValueError, match="Give 1 or more"):
         Oracle(lambda x: x, dim, limit=limit)

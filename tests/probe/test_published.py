@@ -103,5 +103,5 @@ def test_a_limit_of_queries_is_kept():
     ],
 )
 def test_refusals(call):
-    with pytest.raises(Refusal, match=r"Give|Correct"):
+    with pytest.raises(Refusal, match=r"Give|Correct|Increase"):
         call(Oracle(random_sum(rng(), 6, 1, 1), 6))

@@ -107,11 +107,11 @@ def test_a_constant_on_bits_is_said_to_vary_on_signs():
 @pytest.mark.parametrize(
     ("options", "advice"),
     [
-        ({"bits": 0}, "Correct the one that does not fit"),
-        ({"bits": 3, "queries": 0}, "Correct the one that does not fit"),
-        ({"bits": 3, "tolerance": -1.0}, "Correct the one that does not fit"),
-        ({"bits": 3, "tolerance": 1.0}, "a share of the energy, from 0 to below 1"),
-        ({"bits": 3, "confidence": 1.5}, "such as 0.99"),
+        ({"bits": 0}, "Correct the one that is out of range"),
+        ({"bits": 3, "queries": 0}, "Correct the one that is out of range"),
+        ({"bits": 3, "tolerance": -1.0}, "Correct the one that is out of range"),
+        ({"bits": 3, "tolerance": 1.0}, "a share of the energy, at least 0 and below 1"),
+        ({"bits": 3, "confidence": 1.5}, "for example, 0.99"),
     ],
 )
 def test_requests_that_make_no_sense(options, advice):

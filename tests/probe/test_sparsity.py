@@ -125,8 +125,8 @@ def test_a_tolerance_at_the_limit_or_a_small_budget_is_open():
 @pytest.mark.parametrize(
     ("call", "advice"),
     [
-        (lambda o, rng: find_sparsity(o, rng=rng, max_sparsity=0), "Give such a number"),
-        (lambda o, rng: find_sparsity(o, rng=rng, confidence=0.0), "such as 0.99"),
+        (lambda o, rng: find_sparsity(o, rng=rng, max_sparsity=0), "Give 1 or more"),
+        (lambda o, rng: find_sparsity(o, rng=rng, confidence=0.0), "for example, 0.99"),
         (lambda o, rng: sparsity_at_most(o, 1, tolerance=0.0, bound=1.0, rng=rng), "Use find_sparsity"),
     ],
 )

@@ -125,9 +125,9 @@ def test_a_task_brings_its_length_and_law():
 
 def test_what_cannot_be_enumerated_is_refused():
     for ask in (partial(expected_rivals, sample_size=1), ideal_sample_size, information_bound):
-        with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
+        with pytest.raises(ValueError, match="Choose a smaller support or a longer context"):
             ask("x0 & x1 & x2 & x3 & x4", context_length=4)
-        with pytest.raises(ValueError, match="Shorten the support or lengthen the context"):
+        with pytest.raises(ValueError, match="Choose a smaller support or a longer context"):
             ask("1", context_length=4)
         with pytest.raises(ValueError, match="among how many bits"):
             ask("x0")

@@ -159,14 +159,14 @@ def test_directions_are_unit_vectors():
 @pytest.mark.parametrize(
     ("wrong", "advice"),
     [
-        (lambda: draw_link("cubic", jr.key(0), sparsity=1, dim=2), "Choose among these"),
-        (lambda: draw_link("linear", jr.key(0), sparsity=0, dim=2), "at least one token"),
+        (lambda: draw_link("cubic", jr.key(0), sparsity=1, dim=2), "Correct the one that is not"),
+        (lambda: draw_link("linear", jr.key(0), sparsity=0, dim=2), "at least 1"),
         (lambda: SquaredNorm(1, 2).two_layer(radius=0.0, error=0.1), "between 1e-100 and 1e100"),
         (lambda: SquaredNorm(1, 2).two_layer(radius=1.0, error=math.nan), "between 1e-100 and 1e100"),
         (lambda: SquaredNorm(1, 2).two_layer(radius=1.0, error=0.1, order=1.0), "2 or infinity"),
-        (lambda: SquaredNorm(1, 2).two_layer(radius=1e60, error=0.1), "larger error or shorter tokens"),
-        (lambda: SquaredNorm(1, 2).two_layer(radius=1.0, error=1e-12), "larger error or shorter tokens"),
-        (lambda: TwoLayerLink(jnp.ones((1, 5)), jnp.ones(1), jnp.ones(1), 2), "Make the sizes fit"),
+        (lambda: SquaredNorm(1, 2).two_layer(radius=1e60, error=0.1), "Allow a larger error"),
+        (lambda: SquaredNorm(1, 2).two_layer(radius=1.0, error=1e-12), "Allow a larger error"),
+        (lambda: TwoLayerLink(jnp.ones((1, 5)), jnp.ones(1), jnp.ones(1), 2), "Make the sizes agree"),
     ],
 )
 def test_misuse_is_refused(wrong, advice):

@@ -42,7 +42,7 @@ def test_what_is_refused():
     for support in ([4], [0, 0], [], [-1]):
         with pytest.raises(ValueError, match="Correct the positions"):
             ParityChain.at(support, context_length=4)
-    with pytest.raises(ValueError, match="Shorten the support"):
+    with pytest.raises(ValueError, match="Choose a smaller support"):
         ParityChain.draw(jr.key(0), context_length=4, support_size=5)
     with pytest.raises(ValueError, match="one truth value for each"):
         ParityChain(jnp.ones(3, bool), 4)

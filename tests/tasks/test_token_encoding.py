@@ -28,9 +28,9 @@ def test_gap_and_correlation_by_hand():
 def test_refused_rows():
     rows = rademacher_encoding(jr.key(1), tokens=12, dim=40, max_correlation=0.5)
     assert float(encoding_correlation(rows)) <= 0.5 + 1e-6
-    with pytest.raises(ValueError, match="Raise the dimension"):
+    with pytest.raises(ValueError, match="Increase the dimension"):
         rademacher_encoding(jr.key(1), tokens=12, dim=3, max_correlation=0.5)
-    with pytest.raises(ValueError, match="Give at least 1"):
+    with pytest.raises(ValueError, match="at least 1"):
         rademacher_encoding(jr.key(1), tokens=0, dim=3)
 
 

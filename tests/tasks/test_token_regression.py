@@ -148,5 +148,5 @@ def test_predicting_nothing_has_risk_one():
 
 
 def test_an_odd_number_of_tokens_cannot_be_halved():
-    with pytest.raises(ValueError, match="even number"):
+    with pytest.raises(ValueError, match="must be even"):
         SilentHalf.draw(jr.key(0), context_length=5, sparsity=2, dim=3, encoding_dim=5)

@@ -129,7 +129,7 @@ def test_a_search_that_is_too_long_is_refused_with_its_size():
     x = rng.random((100, 200)) < 0.5
     with pytest.raises(ValueError, match=r"82,408,626,300 hypotheses.*limit is 1,000,000\. Use more examples"):
         find_rival(task, x, labels(task, x), limit=1_000_000)
-    with pytest.raises(ValueError, match="raise the limit"):
+    with pytest.raises(ValueError, match="increase the limit"):
         find_rival(SparseAnd.at([0, 1], context_length=200), x[:, :200], np.zeros(100), limit=10)
 
 
@@ -181,7 +181,7 @@ def test_a_capacity_gives_the_first_examples_of_a_larger_draw():
 
 @pytest.mark.parametrize("options", [{"attempts": 0}, {"capacity": 4}])
 def test_impossible_draws_are_refused(options):
-    with pytest.raises(ValueError, match="Raise attempts to 1 or more, and capacity"):
+    with pytest.raises(ValueError, match="attempts must be at least 1, and capacity"):
         draw_unique(jr.key(0), SparseOr.at([0], context_length=6), 5, **options)
 
 

@@ -61,7 +61,7 @@ def test_supports_are_uniform_without_replacement():
 @pytest.mark.parametrize(
     ("arguments", "advice"),
     [
-        ({"degree": 2, "sparsity": 7}, "Lower the sparsity"),
+        ({"degree": 2, "sparsity": 7}, "Reduce the sparsity"),
         ({"degree": 0, "sparsity": 1}, "change the degree"),
         ({"degree": 5, "sparsity": 1}, "change the degree"),
     ],

@@ -152,12 +152,12 @@ def test_rates_share_one_program():
         (lambda: run((3, 4)), "Give one whole number"),
         (lambda: run((Floor(1.0),)), "Give one whole number"),
         (lambda: run(5, every=0), "Give one whole number"),
-        (lambda: run(5, model=jnp.tanh), "Give a model that has some"),
+        (lambda: run(5, model=jnp.tanh), "Give a model with weights"),
         (lambda: run(5, batch=Batch(X, SAMPLE.y[:, None])), "Reshape y"),
         (lambda: _Run(LINE, Whole(SAMPLE), squared, "adam"), r"a str as optimizer.*train\.adam"),  # types of `fit` are
         (lambda: _Run(LINE, SAMPLE, squared, adam(0.1)), r"a Batch as source.*train\.Whole"),  # checked in tests
-        (lambda: adam(-1.0), "Give one, such as"),
-        (lambda: adam(float("nan")), "Give one, such as"),
+        (lambda: adam(-1.0), "Give, for example"),
+        (lambda: adam(float("nan")), "Give, for example"),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, advice):

@@ -90,7 +90,7 @@ def test_refusals():
         lambda: Constrained(Risk(loss), -1.0),
         lambda: MinimumNorm(Risk(loss), 0.1, penalty=0.0),
     ):
-        with pytest.raises(Refusal, match="Give a positive number"):
+        with pytest.raises(Refusal, match="it must be positive"):
             rule()
     batch = Batch(jnp.asarray(X, "float32"), jnp.asarray(Y, "float32"))
     with pytest.raises(Refusal, match=r"Train on train\.Whole"):

@@ -59,7 +59,7 @@ def test_two_logits_are_one():
 def test_a_loss_of_ones_own_sees_one_example():
     hinge = own_loss(lambda output, y: jnp.maximum(0, 1 - output[y] + output[1 - y]), "hinge")
     np.testing.assert_allclose(hinge(jnp.array([[2.0, 0.0], [0.0, 0.5]]), jnp.array([0, 0])), [0, 1.5])
-    with pytest.raises(Refusal, match="Return for example the mean"):
+    with pytest.raises(Refusal, match="Return, for example, the mean"):
         own_loss(lambda output, y: output)(jnp.zeros((2, 3)), jnp.zeros(2))
 
 
@@ -68,13 +68,13 @@ def test_a_loss_of_ones_own_sees_one_example():
     [
         (cross_entropy, (3, 4), np.array([0, 4, 1]), "label 4 in example 1 for a model with 4 classes"),
         (cross_entropy, (3, 4), np.array([0, -1, 1]), "Number the classes from 0"),
-        (cross_entropy, (3, 4), np.array([0.0, 1, 1]), "classes are whole numbers"),
-        (cross_entropy, (3,), np.array([0, 1, 1]), "logistic loss for one logit"),
+        (cross_entropy, (3, 4), np.array([0.0, 1, 1]), "classes must be whole numbers"),
+        (cross_entropy, (3,), np.array([0, 1, 1]), "logistic loss for a single logit"),
         (cross_entropy, (3, 1), np.array([0, 1, 1]), "at least two"),
         (cross_entropy, (2, 2, 3), np.full((2, 2), IGNORED), "Leave these examples out"),
         (error, (3, 4), np.array([0.0, 1, 1]), "y.astype"),
-        (error, (3,), np.array([0, 2, 1]), "give a model with a logit per class"),
-        (logistic, (3,), np.array([-1, 1, 1]), "labels 0 and 1"),
+        (error, (3,), np.array([0, 2, 1]), "give a model with one logit per class"),
+        (logistic, (3,), np.array([-1, 1, 1]), "labels must be 0 and 1"),
         (squared, (3, 4), np.array([0, 1, 1]), "For 4 classes take the cross-entropy loss"),
         (squared, (3, 1), np.array([[0], [1]]), "Reshape y"),
     ],

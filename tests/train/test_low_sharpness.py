@@ -92,7 +92,7 @@ def test_losses_are_those_of_the_objective():
 
 def test_refusals():
     for weights in ({"mu": -1.0, "nu": 0.0}, {"mu": 0.0, "nu": float("inf")}, {"mu": 0.0, "nu": 0.0, "probes": 0}):
-        with pytest.raises(Refusal, match="not negative"):
+        with pytest.raises(Refusal, match="not be negative"):
             LowSharpness(Risk(squared), **weights)
     batch = Batch(jnp.ones(1), jnp.ones(1))
     learner = LowSharpness(Risk(squared), mu=0.1, nu=0.1)

@@ -152,7 +152,7 @@ def test_draws_with_replacement_are_means_over_rows_of_the_sample(examples):
 @pytest.mark.parametrize("source", [Epochs, Draws])
 @pytest.mark.parametrize("size", [0, 65])
 def test_impossible_batches_are_refused(examples, source, size):
-    with pytest.raises(ValueError, match="smaller batch or a larger sample"):
+    with pytest.raises(ValueError, match="smaller batch or a larger training set"):
         source(examples, KEY, size)
 
 
@@ -188,7 +188,7 @@ def test_an_unreached_budget_is_censored_not_lost():
 
 
 def test_empty_batches_are_refused():
-    with pytest.raises(ValueError, match="Give at least 1"):
+    with pytest.raises(ValueError, match="Give 1 or more"):
         Fresh(OR, KEY, 0)
 
 
@@ -235,5 +235,5 @@ def test_samples_of_all_sizes_in_chunks_share_one_program(examples):
 
 @pytest.mark.parametrize("size", [0, 65])
 def test_chunks_hold_what_they_have_room_for(examples, size):
-    with pytest.raises(ValueError, match="Raise the capacity"):
+    with pytest.raises(ValueError, match="Increase the capacity"):
         Chunks.of(Batch(jnp.zeros((size, BITS)), jnp.zeros(size)), rows=8, capacity=64)

@@ -44,13 +44,13 @@ class Refine:
         for name, needed in needs.items():
             if getattr(self, name) is not None and getattr(self, needed) in (None, False):
                 raise Refusal(
-                    f"Refine got {name}={getattr(self, name)} without {needed}: the refinement rests on both. "
-                    f"Give {needed} as well, or leave {name} out."
+                    f"Refine got {name}={getattr(self, name)} without {needed}: the refinement needs both. Give "
+                    f"{needed} as well, or leave {name} out."
                 )
         if self.embedding_spectral is not None and self.query_key_context_21 is not None:
             raise Refusal(
-                "Refine got embedding_spectral and query_key_context_21: a cover of contexts does not know trained "
-                "embeddings. Leave one of them out."
+                "Refine got embedding_spectral and query_key_context_21: the cover of contexts does not apply to "
+                "trained embeddings. Leave one of them out."
             )
 
     def given(self) -> Mapping[str, object]:
@@ -92,8 +92,9 @@ def broadcast(caller: str, number: int | None, **norms: Several | None) -> list[
     if len(lengths) != 1:
         listed = {name: len(value) for name, value in norms.items() if isinstance(value, Sequence)}
         raise Refusal(
-            f"{caller} got lists of lengths {listed} for {number or 'an unknown number of'} parts: a norm is one "
-            "number for all parts, or a list with one per part. Say how many parts there are, and give as many norms."
+            f"{caller} got lists of lengths {listed} for {number or 'an unknown number of'} parts: a norm must be one "
+            "number for all parts, or a list with one number per part. Say how many parts there are, and give that "
+            "many norms."
         )
     return [
         {

@@ -45,17 +45,15 @@ class Number:
         """The value if it is allowed; whole numbers become integers."""
         if not isinstance(value, Real) or isinstance(value, bool):
             raise Refusal(
-                f"{caller} got {name}={value!r} of type {type(value).__name__}: {self.meaning}; {self.allowed}. "
-                "Give a Python number."
+                f"{caller} got {name}={value!r} of type {type(value).__name__}: {self.meaning}; {self.allowed}. Give a "
+                "Python number."
             )
         exact = value if isinstance(value, int) else float(value)
         inside = (self.low < exact or (self.closed[0] and exact == self.low)) and (
             exact < self.high or (self.closed[1] and exact == self.high)
         )
         if not inside or (self.whole and exact != math.floor(exact)):
-            raise Refusal(
-                f"{caller} got {name}={value!r}: {self.meaning}; {self.allowed}. Give such a number for {name}."
-            )
+            raise Refusal(f"{caller} got {name}={value!r}: {self.meaning}; {self.allowed}. Change {name}.")
         return math.floor(exact) if self.whole else exact
 
     def between(self, low: float, high: float, steps: int) -> tuple[float, ...]:

@@ -81,7 +81,7 @@ def _log_size(name: str, cover: LogCover, accuracy: float) -> float:
     found = cover(accuracy)
     if not found >= 0:
         raise Refusal(
-            f"composed_head got {found} nats from the cover of {name} at accuracy {accuracy:g}: a cover has at "
-            "least one element, so the logarithm of its size is 0 or more. Return that logarithm."
+            f"composed_head got {found} nats from the cover of {name} at accuracy {accuracy:g}: a cover has at least "
+            "one element, so the logarithm of its size cannot be negative. Return that logarithm."
         )
     return found

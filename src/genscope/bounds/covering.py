@@ -162,7 +162,7 @@ def refuse_options(caller: str, form: str, **options: object) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise Refusal(
-            f"{caller} got {', '.join(given)} with form={form!r}: the {form} form does not know "
+            f"{caller} got {', '.join(given)} with form={form!r}: the {form} form does not use "
             f"{'it' if len(given) == 1 else 'them'}. Leave {'it' if len(given) == 1 else 'them'} out, or choose the "
-            f"other form."
+            "other form."
         )

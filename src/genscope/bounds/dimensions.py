@@ -19,8 +19,8 @@ SampleSize = Annotated[float, count("number of points m, at least the dimension"
 def _check(caller: str, dimension: float, points: float) -> None:
     if points < dimension:
         raise Refusal(
-            f"{caller} got dimension {dimension} with points={points}: the bound holds for at least as many points as "
-            "the dimension. Give more points."
+            f"{caller} got dimension {dimension} with points={points}: the bound needs at least as many points as "
+            "dimensions. Give more points."
         )
 
 

@@ -29,7 +29,8 @@ def lower(
     if support_size > context_length:
         raise Refusal(
             f"lower got support_size={support_size} with context_length={context_length}: the support is a set of "
-            f"positions, so support_size is at most {context_length}. Shorten the support or lengthen the context."
+            f"positions, so support_size must be at most {context_length}. Choose a smaller support or a longer "
+            "context."
         )
     rest = context_length - support_size
     terms = {

@@ -35,8 +35,8 @@ def fitted_constant(losses: Sequence[float]) -> float:
     """
     if len(losses) < 2 or not all(map(math.isfinite, losses)):
         raise Refusal(
-            f"fitted_constant got {len(losses)} losses, {sum(map(math.isfinite, losses))} of them finite: it needs two "
-            "or more, all finite. Give the losses of a trained model on fresh examples."
+            f"fitted_constant got {len(losses)} losses, {sum(map(math.isfinite, losses))} of them finite: it needs at "
+            "least two, all finite. Give the losses of a trained model on fresh examples."
         )
     if min(losses) == max(losses):
         return 0.0

@@ -121,7 +121,7 @@ def chain(
     other positions leak by their distance, so that gradients are known in the limit alone.
     """
     if codes is not None and not limit:
-        raise Refusal("chain got codes without limit: there are closed forms in the limit. Give limit=True.")
+        raise Refusal("chain got codes without limit=True: closed forms exist only in the limit. Give limit=True.")
     t, k = step, 2
     sharpness, select = chain_scales(context_length, leakage=leakage, codes=codes)
     dim = context_length if codes is None else codes[0]
@@ -255,8 +255,9 @@ def parity_chain(
     """
     if (dim is None and coherence) or (dim is not None and method == "one-pass"):
         raise Refusal(
-            f"parity-chain got dim={dim} and coherence={coherence} with method={method}: short codes are of a chain's "
-            "positions, and one-hot ones (no dim) have coherence 0. Give dim with the chain, or leave both out."
+            f"parity-chain got dim={dim} and coherence={coherence} with method={method}: short codes encode the "
+            "positions of a chain, and one-hot codes (no dim) have coherence 0. Give dim with the chain, or leave both "
+            "out."
         )
     built = blocks(method, int(context_length), weights=weights, codes=None if dim is None else (int(dim), coherence))
     steps = context_length if method == "chain" else 1

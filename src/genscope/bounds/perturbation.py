@@ -59,7 +59,7 @@ def derivatives(
     if degree < 1 or min(sharpness, logits_norm, largest_logit, value, inactive) <= 0:
         raise Refusal(
             f"derivatives got {degree=}, {sharpness=}, {logits_norm=}, {largest_logit=}, {value=}, {inactive=}: all "
-            "are positive, and a degree is a whole number from 1 on. Take them from the construction."
+            "must be positive, and the degree must be a whole number, at least 1. Take them from the construction."
         )
     first, second = _ROOT * (sharpness + math.sqrt(degree)), 4.0
     attended = _mean(first, second, 0.5, _ROOT, 0.0)
@@ -131,6 +131,7 @@ def _mean(first: float, second: float, radius: float, value_first: float, value_
 def _check(sigma: float, count: int, inputs: int, failure_probability: float) -> None:
     if not 0 < sigma < math.inf or min(count, inputs) < 1 or not 0 < failure_probability < 1:
         raise Refusal(
-            f"got {sigma=} for {count} parameters or components and {inputs=} with {failure_probability=}: a positive "
-            "standard deviation, at least one of each, and a probability between 0 and 1. Correct the one that is not."
+            f"got {sigma=} for {count} parameters or components and {inputs=} with {failure_probability=}: sigma must "
+            "be positive, both counts at least 1, and the failure probability between 0 and 1. Correct the one that is "
+            "out of range."
         )

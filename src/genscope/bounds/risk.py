@@ -125,7 +125,7 @@ def sample_size(bound_of_samples: Callable[[int], Bound | float], target: float)
     """
     if not target > 0:
         raise Refusal(
-            f"sample_size got target={target!r}: a bound approaches 0 but never reaches it. Choose a target above 0."
+            f"sample_size got target={target!r}: the bound approaches 0 but never reaches it. Choose a target above 0."
         )
 
     def reached(samples: int) -> bool:

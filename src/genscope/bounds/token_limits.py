@@ -50,8 +50,8 @@ def heads_lower(
     if form != "block":
         if dimension is None:
             raise Refusal(
-                f"heads_lower got no dimension with {form=}: scores may read the tokens, and tell the more of them the "
-                "fewer dimensions these have. Give the dimension of a token, or choose form='block'."
+                f"heads_lower got no dimension with {form=}: scores may depend on the tokens, and the bound then "
+                "depends on their dimension. Give the dimension of a token, or choose form='block'."
             )
         told = _share(heads, dimension)
         missed = max(missed - told, 0.0) if form == "printed" else missed * (1 - told)

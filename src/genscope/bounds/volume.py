@@ -69,7 +69,7 @@ def volumetric_head(
     if (query_radius is None) != (key_radius is None) or (query_key_radius is None and query_radius is None):
         raise Refusal(
             f"volumetric_head got {query_key_radius=}, {query_radius=}, {key_radius=}: the scores are covered through "
-            "W_QK, or through W_Q and W_K. Give query_key_radius, or both query_radius and key_radius."
+            "W_QK, or through W_Q and W_K. Give query_key_radius alone, or both query_radius and key_radius."
         )
     values = log(lipschitz) + log(input_norm)
     scores = values + log(softmax_constant or 1.0) + log(value_spectral) + log(input_norm) + log(context_norm)

@@ -95,7 +95,8 @@ def _scaled(
     scale = np.maximum(made.max(axis=(1, 2)), -made.min(axis=(1, 2)))
     if not np.isfinite(scale).all():
         raise Refusal(
-            f"{what} contain NaN or infinity: such a model computes nothing. Use a checkpoint from before it diverged."
+            f"{what} contain NaN or infinity: the outputs of such a model mean nothing. Use a checkpoint from before "
+            "it diverged."
         )
     scale[scale == 0] = 1.0
     made /= scale[:, np.newaxis, np.newaxis]

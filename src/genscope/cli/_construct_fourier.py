@@ -166,8 +166,8 @@ def _bits(path: Path, context_length: int) -> Any:
     if x is None or x.ndim != 2 or x.shape[1] != context_length or not len(x) or not np.isin(x, (0, 1)).all():
         what = "no array x" if x is None else f"x of shape {x.shape}"
         raise Refusal(
-            f"{path} holds {what} for --context-length {context_length}: a sample is an array x of rows of T bits, 0 "
-            "or 1. Write it by numpy.savez('sample.npz', x=x)."
+            f"{path} holds {what} for --context-length {context_length}: a sample must be an array x of rows of T "
+            "bits, 0 or 1. Write it with numpy.savez('sample.npz', x=x)."
         )
     return np.asarray(x) == 1
 

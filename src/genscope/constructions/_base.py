@@ -84,7 +84,7 @@ def only_head(model: Transformer) -> Head:
     heads = model.heads.heads
     if len(heads) != 1 or heads[0].sigma is not jax.nn.relu or heads[0].projected:
         raise Refusal(
-            f"got a Transformer with {len(heads)} heads: constructions have one, with sigma=jax.nn.relu and without "
+            f"got a Transformer with {len(heads)} heads: a construction has one head, sigma=jax.nn.relu, and no "
             "projection. Give such a model."
         )
     return heads[0]
@@ -103,8 +103,8 @@ def chosen_gamma(gamma: float | None, default: float) -> float:
     """The sharpness that was asked for, or the default."""
     if gamma is not None and not 0 < gamma < math.inf:
         raise Refusal(
-            f"a construction got {gamma=}: the sharpness is a positive number. Leave it out for {default}, which "
-            "suffices."
+            f"a construction got {gamma=}: the sharpness must be positive. Leave it out to use {default}, which is "
+            "enough."
         )
     return default if gamma is None else gamma
 
@@ -129,8 +129,8 @@ def lift(encoding: AbstractEncoding, support: Sequence[int], coefficients: Matri
     if rank < len(rows):
         raise Refusal(
             f"the vectors of CLS, of the two bits and of the {len(support)} relevant positions are linearly dependent "
-            f"in dimension {encoding.dim}, so that no weights tell them apart. Raise the dimension: at least "
-            f"{len(rows)}, and more for random vectors."
+            f"in dimension {encoding.dim}, so no weights can tell them apart. Increase the dimension to at least "
+            f"{len(rows)}, and further for random vectors."
         )
     return weights, float(1 / scales[-1])
 

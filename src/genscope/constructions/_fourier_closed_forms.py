@@ -139,7 +139,7 @@ class Gradients:
             return
         if self.key is None:
             raise Refusal(
-                f"the gradients of this construction on {self.plan.context_length} bits got no key: with more than "
+                f"the gradients of this construction on {self.plan.context_length} bits need a key: with more than "
                 f"{LARGEST} different inputs they are estimated from random ones. Give fourier_components a key."
             )
         rng = np.random.default_rng(np.asarray(jr.key_data(self.key)))  # JAX would compile for each shape

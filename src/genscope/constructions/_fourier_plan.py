@@ -186,26 +186,27 @@ def _logits(
 def _check(function: WalshFunction, leakage: float, inactive: float, signed: str, units: str) -> None:
     if function.dim < 1:
         raise Refusal(
-            "fourier_components got a function of no bits: the model reads at least one. Give the constant a context "
-            "of one bit that does not matter."
+            "fourier_components got a function of no bits: the model reads at least one. Add a bit that does not "
+            "matter."
         )
     if function.sparsity > function.dim:
         raise Refusal(
-            f"fourier_components got {function.sparsity} components on {function.dim} bits: each is computed at a "
-            "position of its own, so there are at most as many as bits. Lengthen the context with bits that do not "
+            f"fourier_components got {function.sparsity} components on {function.dim} bits: each component takes a "
+            "position of its own, so there can be at most as many as bits. Lengthen the context with bits that do not "
             "matter, or drop the smallest components."
         )
     if not 0 < leakage < 1 or not 0 < inactive < 1:
         raise Refusal(
-            f"fourier_components got {leakage=} and {inactive=}: both are fractions between 0 and 1, of the plateau "
-            "that leaking attention may use and of attention on positions without a component. Correct them."
+            f"fourier_components got {leakage=} and {inactive=}: both must be fractions between 0 and 1, leakage of "
+            "the plateau and inactive of the attention on positions without a component. Correct the one that is out "
+            "of range."
         )
     if signed not in ("two_heads", "one_token"):
         raise Refusal(
-            f"fourier_components got {signed=}: negative coefficients take two_heads or one_token. Choose one of them."
+            f"fourier_components got {signed=}: negative coefficients need two_heads or one_token. Choose one of them."
         )
     if units not in ("even", "all"):
         raise Refusal(
-            f"fourier_components got {units=}: the perceptron has units for even numbers of ones, or for all. Choose "
-            "even or all."
+            f"fourier_components got {units=}: the perceptron can have units for even numbers of ones, or for all "
+            "numbers. Choose even or all."
         )

@@ -31,11 +31,11 @@ def bag_threshold(function: SparseFunction, *, epsilon: float = 0.01, gamma: flo
     least, size = function.least_ones, function.support_size
     if least is None:
         raise Refusal(
-            "bag_threshold got a function that is no threshold: it is 1 from some number r of ones on, 1 <= r <= s, "
-            "and 0 below. Use bag_symmetric or bag_any_function."
+            "bag_threshold got a function that is not a threshold: it must be 1 for at least r ones, 1 <= r <= s, and "
+            "0 for fewer. Use bag_symmetric or bag_any_function."
         )
     if not 0 < epsilon < 1:
-        raise Refusal(f"bag_threshold got {epsilon=}: the error lies between 0 and 1. Try 0.01.")
+        raise Refusal(f"bag_threshold got {epsilon=}: the error must lie between 0 and 1. Try 0.01.")
     needed = log_or_zero((function.context_length - least) * (1 / epsilon - 1) / (least + 1))
     return build(
         Bag.orthonormal(context_length=function.context_length),
@@ -67,8 +67,8 @@ def bag_symmetric(function: SparseFunction, *, gamma: float | None = None) -> Co
     levels, size = function.levels, function.support_size
     if levels is None:
         raise Refusal(
-            "bag_symmetric got a function that depends on more than the number of ones at its support. "
-            "Use bag_any_function."
+            "bag_symmetric got a function that is not symmetric: it must depend only on the number of ones in its "
+            "support. Use bag_any_function."
         )
     sharpness = chosen_gamma(gamma, math.log(function.context_length))
     goals = levels * _multipliers(function, sharpness)

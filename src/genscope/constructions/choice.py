@@ -41,8 +41,8 @@ def construct(
     """
     if dimension is not None and encoding not in RANDOM:
         raise Refusal(
-            f"construct got {dimension=} with encoding={encoding!r}: coordinate vectors have the dimension that holds "
-            "them. Leave the dimension out, or choose the encoding 'random'."
+            f"construct got {dimension=} with encoding={encoding!r}: coordinate vectors determine their own dimension. "
+            "Leave the dimension out, or choose the encoding 'random'."
         )
     if within is not None:
         return _threshold(function, encoding, dimension, gamma, within, key)
@@ -70,9 +70,9 @@ def _threshold(
 ) -> Construction:
     if function.least_ones is None or encoding == "random-bag":
         raise Refusal(
-            f"construct got an error of {within:g} to be within for encoding={encoding!r}: attention alone has "
-            "thresholds, 1 from some number of ones on and 0 below, such as AND, OR and majority, and not for bags of "
-            "random vectors. Leave the error out for an exact construction."
+            f"construct got an error tolerance of {within:g} with encoding={encoding!r}: attention alone computes "
+            "thresholds only (such as AND, OR and majority), and not for bags of random vectors. Leave the error out "
+            "for an exact construction."
         )
     if encoding == "random":
         return random_threshold(function, epsilon=within, dimension=dimension, gamma=gamma, key=key)

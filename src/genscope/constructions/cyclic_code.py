@@ -49,8 +49,8 @@ def cyclic_code(context_length: int, dim: int) -> CyclicCode:
     largest = (context_length - 1) // 2
     if not 3 <= context_length <= LONGEST or dim % 2 or not 2 <= dim <= 2 * largest:
         raise Refusal(
-            f"cyclic_code got {context_length=} and {dim=}: there are codes of 3 to {LONGEST} positions, with an even "
-            f"dimension from 2 to {max(2 * largest, 2)} here. Correct the one that is outside."
+            f"cyclic_code got {context_length=} and {dim=}: there must be 3 to {LONGEST} positions, and the dimension "
+            f"must be even, here from 2 to {max(2 * largest, 2)}. Correct the one that is out of range."
         )
     waves = _waves(context_length)[1 : context_length // 2 + 1]  # distance 0 is a code with itself
     found = min(

@@ -41,7 +41,8 @@ def fourier_components(
     """
     if variant not in ("full", "minimal", "tuned"):
         raise Refusal(
-            f"fourier_components got {variant=}: the paper's weights are full or minimal, ours tuned. Choose one."
+            f"fourier_components got {variant=}: variants are full and minimal (the paper's weights) and tuned (ours). "
+            "Choose one of them."
         )
     tuned = variant == "tuned"
     used = (1e-3 if tuned else 1e-6) if inactive is None else inactive

@@ -91,10 +91,13 @@ def thin(construction: FourierConstruction, sample: Sample) -> ThinnedConstructi
     if sample.ndim != 2 or sample.shape[1] != construction.function.dim or sample.dtype != bool or not len(sample):
         raise Refusal(
             f"thin got a sample of shape {sample.shape} and type {sample.dtype} for {construction.function.dim} bits: "
-            "it is an array [n, T] of truth values with at least one row. Give x == 1."
+            "it must be an array [n, T] of truth values with at least one row. Give x == 1."
         )
     if not construction.plan.sparsity:
-        raise Refusal("thin got a constant: no component has units that could be left out. Give a function.")
+        raise Refusal(
+            "thin got a constant function: it has no component whose units could be left out. Give a function that "
+            "depends on some bit."
+        )
     plan = replace(construction.plan, used=used_values(construction.plan, sample))
     return ThinnedConstruction(
         replace(construction, gradients=SampleGradients(construction.plan, sample)),

@@ -26,7 +26,7 @@ def balance(construction: FourierConstruction, objective: Objective = "product")
     For the norm it is $(\|F\|^2/(\|E\|^2+\|b\|^2))^{1/4}$, for the trace $(\|\nabla_{E,b}\|^2/\|\nabla_F\|^2)^{1/4}$.
     """
     if objective not in ("norm", "trace", "product"):
-        raise Refusal(f"balance got {objective=}: it is norm, trace or product. Choose one of them.")
+        raise Refusal(f"balance got {objective=}: objectives are norm, trace and product. Choose one of them.")
     sums = {"norm": [_norm], "trace": [_trace], "product": [_norm, _trace]}[objective]
     return construction.rescaled(_least([each(construction) for each in sums], construction.scales, free=(0,)))
 

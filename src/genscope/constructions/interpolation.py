@@ -80,8 +80,8 @@ def interpolating_rnn(
     """
     if depth < 2 or state < 1:
         raise Refusal(
-            f"interpolating_rnn got depth={depth}, state={state}: the output net has a hidden layer, and a state has "
-            "coordinates. Give at least 2 layers and 1 coordinate."
+            f"interpolating_rnn got depth={depth}, state={state}: the output network needs a hidden layer, and the "
+            "state at least one coordinate. Give at least 2 layers and 1 coordinate."
         )
     shallow = interpolate(z[np.arange(len(z)), positions], y, direction=direction)
     with float64():
@@ -111,8 +111,8 @@ def _projected(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"], directio
     if not len(z) or len(y) != len(z) or not unit or len(np.unique(z)) < len(z):
         raise Refusal(
             f"interpolate got {len(z)} points, {len(y)} values and a direction of length "
-            f"{float(np.linalg.norm(direction)):.3g}, along which {len(np.unique(z))} points differ: it needs as many "
-            "values as points, at least one, all different along a unit direction. Drop repeated points, or choose "
-            "another direction."
+            f"{float(np.linalg.norm(direction)):.3g}, along which {len(np.unique(z))} points differ: it needs one "
+            "value per point, at least one point, and points that all differ along a unit direction. Drop repeated "
+            "points, or choose another direction."
         )
     return z

@@ -32,8 +32,8 @@ def promised_dimension(*, support_size: int, context_length: int, failure: float
     r"""$\lceil2(3s+2)^2\log\frac{(T+3)^2}p\rceil$: there $\beta\le\frac12$ in all but a share p of draws."""
     if not 0 < failure < 1 or support_size < 0 or context_length < 1:
         raise Refusal(
-            f"promised_dimension got {support_size=}, {context_length=} and {failure=}: sizes are not negative, and "
-            "the failure is a probability between 0 and 1. Correct the one that does not fit."
+            f"promised_dimension got {support_size=}, {context_length=} and {failure=}: sizes must not be negative, "
+            "and the failure probability must lie between 0 and 1. Correct the one that is out of range."
         )
     return math.ceil(2 * (3 * support_size + 2) ** 2 * (2 * math.log(context_length + 3) - math.log(failure)))
 
@@ -60,8 +60,8 @@ def random_threshold(
     least, size, length = function.least_ones, function.support_size, function.context_length
     if least is None:
         raise Refusal(
-            "random_threshold got a function that is no threshold: it is 1 from some number r of ones on, 1 <= r <= s, "
-            "and 0 below. Use random_any_function."
+            "random_threshold got a function that is not a threshold: it must be 1 for at least r ones, 1 <= r <= s, "
+            "and 0 for fewer. Use random_any_function."
         )
     _check_error("random_threshold", epsilon)
     kept = float(cls_is_key)
@@ -170,4 +170,4 @@ def _bag_constant(encoding: Bag, function: SparseFunction, gamma: float | None) 
 
 def _check_error(caller: str, epsilon: float) -> None:
     if not 0 < epsilon < 1:
-        raise Refusal(f"{caller} got {epsilon=}: the error lies between 0 and 1. Try 0.01.")
+        raise Refusal(f"{caller} got {epsilon=}: the error must lie between 0 and 1. Try 0.01.")

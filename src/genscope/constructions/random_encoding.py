@@ -105,14 +105,14 @@ def draw_vectors(
         dimension = sufficient_dimension(support_size=size, context_length=length)
     if dimension < size + 3:
         raise Refusal(
-            f"random vectors got {dimension=}: those of CLS, of the two bits and of the {size} relevant positions are "
-            f"independent only in dimension {size + 3} or more. Raise the dimension; about "
-            f"{sufficient_dimension(support_size=size, context_length=length)} suffices."
+            f"random vectors got {dimension=}: the vectors of CLS, of the two bits and of the {size} relevant "
+            f"positions can only be independent in dimension {size + 3} or more. Increase the dimension; about "
+            f"{sufficient_dimension(support_size=size, context_length=length)} is enough."
         )
     if (length + 3) * dimension > LARGEST:
         raise Refusal(
-            f"random vectors got {dimension=} for context_length={length}: at most {LARGEST} numbers are stored. Lower "
-            f"the dimension to {LARGEST // (length + 3)}, shorten the context, or use coordinate vectors."
+            f"random vectors got {dimension=} for context_length={length}: at most {LARGEST} numbers can be stored. "
+            f"Reduce the dimension to {LARGEST // (length + 3)}, shorten the context, or use coordinate vectors."
         )
     with float64():
         return eqx.filter_jit(kind.draw)(key, context_length=length, dim=dimension)

@@ -47,17 +47,17 @@ def recurrent_retrieval(
     check_range("recurrent_retrieval", token_range=token_range, error=error, gap=1.0 if gap is None else gap)
     if not signs(task) or task.scale != "none" or not task.shared_positions:
         raise Refusal(
-            "recurrent_retrieval got a task with other encodings than signs ±1/sqrt(d_e), or a factor on them "
-            f"(scale={task.scale!r}), or several t in a prompt (shared_positions={task.shared_positions}): it is made "
-            "for random signs without factor and one t. Draw the task with scale='none' and shared_positions=True."
+            "recurrent_retrieval got a task with encodings other than signs ±1/sqrt(d_e), with a scale factor "
+            f"(scale={task.scale!r}), or with several t in a prompt (shared_positions={task.shared_positions}): it "
+            "needs random signs, no scale factor and one t. Draw the task with scale='none' and shared_positions=True."
         )
     task = exact_task(task)
     found = float(score_gaps(task).min())
     gap = found if gap is None else gap
     if not 1e-9 < gap <= found + 1e-9:
         raise Refusal(
-            f"recurrent_retrieval got encodings of gap {found:.3g} and was to use {gap:.3g}: it needs a positive gap, "
-            "and no larger one than the encodings have. Draw them with a smaller max_correlation, or a larger "
+            f"recurrent_retrieval got encodings of gap {found:.3g} and was asked to use {gap:.3g}: the gap must be "
+            "positive, and no larger than that of the encodings. Draw them with a smaller max_correlation or a larger "
             "encoding_dim."
         )
     q, d, encoded = task.sparsity, task.dim, task.encoding.shape[1]

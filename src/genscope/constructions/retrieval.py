@@ -80,8 +80,8 @@ def exact_task(task: TokenRegression) -> TokenRegression:
     """The task in float64; encodings by signs are as exact as their square root."""
     if task.length is not None:
         raise Refusal(
-            f"a construction got a task padded to {task.context_length} tokens: its weights are for the real ones. "
-            "Give the task as it was before padding."
+            f"a construction got a task padded to {task.context_length} tokens: its weights are built for the real "
+            "tokens only. Give the task from before padding."
         )
     encoding = np.asarray(task.encoding, float)
     if signs(task):
@@ -101,15 +101,15 @@ def check_range(caller: str, **ranges: float) -> None:
     """Refuse sizes that are not positive, or have squares that no float holds."""
     for name, value in ranges.items():
         if not 1e-100 <= value <= 1e100:
-            raise Refusal(f"{caller} got {name}={value}: it lies between 1e-100 and 1e100. Give such a number.")
+            raise Refusal(f"{caller} got {name}={value}: it must lie between 1e-100 and 1e100. Change it.")
 
 
 def check_size(caller: str, numbers: int) -> None:
     """Refuse networks that memory does not hold."""
     if numbers > _MOST:
         raise Refusal(
-            f"{caller} got a task that takes {numbers} weights: there may be {_MOST}. Choose fewer or shorter tokens, "
-            "shorter encodings, or a larger error."
+            f"{caller} got a task that needs {numbers} weights: at most {_MOST} are allowed. Choose fewer or shorter "
+            "tokens, shorter encodings, or a larger error."
         )
 
 
@@ -125,7 +125,7 @@ def score_gaps(task: TokenRegression) -> Float[np.ndarray, " N"]:
 def verify_retrieval(built: Retrieval, *, prompts: int = 64, key: Key[Array, ""]) -> Verification:
     """Compare the network with the labels at all positions of random and hostile prompts."""
     if prompts < 1:
-        raise Refusal(f"verify_retrieval got {prompts=}: it draws at least one. Give a positive number.")
+        raise Refusal(f"verify_retrieval got {prompts=}: it must draw at least one. Give 1 or more.")
     drawn = [_random_prompts(built, prompts, key), *_hostile_prompts(built)]
     with float64():
         errors, labels = retrieval_errors(built.model, built.task, *map(np.concatenate, zip(*drawn, strict=True)))

@@ -32,17 +32,18 @@ class SparseFunction:
         inside = all(0 <= position < length for position in self.support)
         if length < 1 or not inside or len(set(self.support)) < size:
             raise Refusal(
-                f"SparseFunction got support={list(self.support)} with context_length={length}: the support is a list "
-                "of distinct positions 0, ..., context_length - 1. Correct the positions or lengthen the context."
+                f"SparseFunction got support={list(self.support)} with context_length={length}: the support must be a "
+                "list of distinct positions from 0 to context_length - 1. Correct the positions or lengthen the "
+                "context."
             )
         if size > LARGEST_SUPPORT:
             raise Refusal(
-                f"SparseFunction got {size} relevant positions: all 2^s patterns are listed, for at most "
-                f"{LARGEST_SUPPORT} positions. Choose a function of fewer variables."
+                f"SparseFunction got {size} relevant positions: it lists all 2^s patterns, so at most "
+                f"{LARGEST_SUPPORT} positions are allowed. Choose a function of fewer variables."
             )
         if self.values.shape != (2**size,) or not np.isfinite(self.values).all():
             raise Refusal(
-                f"SparseFunction got values of shape {self.values.shape} for {size} positions: it has a finite value "
+                f"SparseFunction got values of shape {self.values.shape} for {size} positions: it needs a finite value "
                 f"at each of the 2^{size} = {2**size} patterns. Give that many finite numbers."
             )
 
@@ -67,8 +68,8 @@ class SparseFunction:
         """The function g(n) of the number n of ones at the support, from g(0), ..., g(s)."""
         if len(levels) != len(support) + 1:
             raise Refusal(
-                f"SparseFunction.symmetric got {len(levels)} levels for {len(support)} positions: it has one for each "
-                "number of ones, 0 to s. Give one more level than positions."
+                f"SparseFunction.symmetric got {len(levels)} levels for {len(support)} positions: it needs one for "
+                "each number of ones, 0 to s. Give one more level than positions."
             )
         values = np.asarray(levels, float)[points(len(support)).sum(axis=1)]
         return cls(tuple(support), values, context_length)

@@ -35,7 +35,9 @@ def threshold_sum(
     $\mathrm{clip}_{[0,1]}(\mu(sa-r+1-\nu))=1[n\ge r]$, and $g(n)=g(0)+\sum_r(g(r)-g(r-1))1[n\ge r]$.
     """
     if not 0 < margin < 0.5:
-        raise Refusal(f"threshold_sum got {margin=}: the ramp lies between two counts, 0 < margin < 1/2. Try 0.25.")
+        raise Refusal(
+            f"threshold_sum got {margin=}: the ramp must fit between two counts, so 0 < margin < 1/2. Try 0.25."
+        )
     levels, size, kept = _levels(function), function.support_size, float(cls_is_key)
     jumps = np.diff(levels)
     steps = np.flatnonzero(jumps)
@@ -155,10 +157,11 @@ def any_function(
 def check_base(function: SparseFunction, base: float) -> None:
     """Refuse what the construction of any function cannot express."""
     if not 1 < base < math.inf:
-        raise Refusal(f"any_function got {base=}: a 1 scores higher than a 0, base > 1. Leave it out for 2.")
+        raise Refusal(f"any_function got {base=}: a 1 must score higher than a 0, so base > 1. Leave it out to use 2.")
     if not function.support:
         raise Refusal(
-            "any_function got a constant: it reads at least one bit. Use threshold_sum, which gives constants too."
+            "any_function got a constant: the function must depend on at least one bit. Use threshold_sum, which also "
+            "gives constants."
         )
 
 
@@ -219,8 +222,8 @@ def _levels(function: SparseFunction) -> Vector:
     levels = function.levels
     if levels is None:
         raise Refusal(
-            "a construction for symmetric functions got one that depends on more than the number of ones at its "
-            "support. Use any_function."
+            "got a function that is not symmetric: this construction needs one that depends only on the number of ones "
+            "in its support. Use any_function."
         )
     return levels
 

@@ -55,7 +55,7 @@ def token_retrieval(
     gap = float(score_gaps(task).min())
     if gap < 1e-9:
         raise Refusal(
-            "token_retrieval got a task in which two tokens have the same encoding: no attention tells them apart. "
+            "token_retrieval got a task in which two tokens have the same encoding: attention cannot tell them apart. "
             "Draw it with a max_correlation below 1, or with a larger encoding_dim."
         )
     form = task.link.two_layer(radius=token_norm, error=error / 2)

@@ -66,7 +66,7 @@ def verify(construction: Construction, function: SparseFunction, *, key: Key[Arr
     if model.encoding.context_length != function.context_length:
         raise Refusal(
             f"verify got a model of {model.encoding.context_length} bits and a function of {function.context_length}: "
-            "both read the same inputs. Build the construction for this function."
+            "both must read the same inputs. Build the construction for this function."
         )
     split = _split(model, function)
     exhaustive = function.context_length <= EXHAUSTIVE

@@ -21,8 +21,8 @@ def points(dim: int) -> Bool[np.ndarray, "points dim"]:
     """
     if not 0 <= dim <= LARGEST:
         raise Refusal(
-            f"points got {dim=}: the 2^dim points are listed for 0 <= dim <= {LARGEST}. "
-            "Sample the cube instead of listing it, or fix some of the bits."
+            f"points got {dim=}: all 2^dim points are listed, so dim must be 0 to {LARGEST}. Sample the cube instead, "
+            "or fix some of the bits."
         )
     octets = np.arange(2**dim, dtype="<u4")[:, None].view(np.uint8)
     return np.unpackbits(octets, axis=1, count=dim, bitorder="little").view(bool)
@@ -32,8 +32,9 @@ def table_of_number(number: int, dim: int) -> Bool[np.ndarray, " points"]:
     """The truth table over 2^dim points whose value at point i is bit i of the number."""
     if not 0 <= dim <= LARGEST or number < 0 or number >> 2**dim:
         raise Refusal(
-            f"table_of_number got a number of {number.bit_length()} bits and {dim=}: the table has one bit for each of "
-            f"the 2^dim points, 0 <= dim <= {LARGEST}, and no sign. Correct the number or raise dim."
+            f"table_of_number got a number of {number.bit_length()} bits and {dim=}: the number must be nonnegative "
+            f"with one bit for each of the 2^dim points, and dim must be 0 to {LARGEST}. Correct the number or "
+            "increase dim."
         )
     octets = np.frombuffer(number.to_bytes(max(1, 2**dim // 8), "little"), np.uint8)
     return np.unpackbits(octets, bitorder="little")[: 2**dim].astype(bool)
@@ -52,8 +53,8 @@ def signs(bits: Any, dtype: Any = np.float32) -> Any:
     """Signs (-1)^b of an array of bits: 0 becomes 1, 1 becomes -1; the result has the given signed `dtype`."""
     if np.issubdtype(dtype, np.unsignedinteger) or np.issubdtype(dtype, np.bool_):
         raise Refusal(
-            f"signs got dtype={np.dtype(dtype).name}, which cannot hold -1: signs need a signed integer or a "
-            "floating point type. Leave out dtype for float32, or ask for int8."
+            f"signs got dtype={np.dtype(dtype).name}, which cannot hold -1: signs need a signed integer or "
+            "floating-point type. Leave dtype out for float32, or use int8."
         )
     return 1 - 2 * bits.astype(dtype)
 
@@ -69,6 +70,6 @@ def check_bits(x: Any, what: str) -> None:
     outside = isinstance(x, np.ndarray) and integral and bool(((x != 0) & (x != 1)).any())
     if outside or not (integral or np.issubdtype(x.dtype, np.bool_)):
         raise Refusal(
-            f"{what} got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits are booleans or "
-            "integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
+            f"{what} got values {'other than 0 and 1' if outside else f'of type {x.dtype}'}: bits must be Booleans or "
+            "the integers 0 and 1. Convert signs with genscope.fourier.bits, and 0.0, 1.0 with `x == 1`."
         )

@@ -56,7 +56,7 @@ class Expression:
         if missing or len(set(variables)) < len(variables):
             raise Refusal(
                 f"truth_table got variables={list(variables)} for an expression that depends on "
-                f"{', '.join(f'x{j}' for j in self.support) or 'nothing'}: each of these must be listed, once. "
+                f"{', '.join(f'x{j}' for j in self.support) or 'nothing'}: each of these must be listed exactly once. "
                 "List `expression.support`, in any order."
             )
         return self._tabulate(tuple(variables))
@@ -69,8 +69,8 @@ class Expression:
         needed = self.variables[-1] + 1 if self.variables else 0
         if np.ndim(x) == 0 or x.shape[-1] < needed:
             raise Refusal(
-                f"the expression got an array of shape {np.shape(x)}: the last axis holds the bits x0, x1, ..., here "
-                f"at least {needed} of them. Lengthen the inputs."
+                f"the expression got an array of shape {np.shape(x)}: its last axis must hold the bits x0, x1, ..., "
+                f"here at least {needed} of them. Lengthen the inputs."
             )
         cube.check_bits(x, "the expression")
         return _run(self._program, lambda j: x[..., j].astype(bool), x.shape[:-1], x.__array_namespace__())
@@ -81,8 +81,8 @@ class Expression:
         if dim > largest:
             raise Refusal(
                 f"the truth table of {dim} variables has 2^{dim} entries: an expression of {len(self._program)} steps "
-                f"is tabulated over at most {largest} variables. Mention fewer variables, or call the expression at "
-                "the inputs you need."
+                f"can be tabulated over at most {largest} variables. Use fewer variables, or evaluate the expression "
+                "at the inputs you need."
             )
         place = {variable: j for j, variable in enumerate(variables)}
         blocks = []
@@ -107,11 +107,13 @@ def parse(text: str, context_length: int | None = None) -> Expression:
     """
     if not isinstance(text, str):
         raise Refusal(
-            f"parse got {text!r} of type {type(text).__name__}: an expression is a text such as 'x0 & ~x1'. Quote it."
+            f"parse got {text!r} of type {type(text).__name__}: an expression must be a string such as 'x0 & ~x1'. "
+            "Quote it."
         )
     if context_length is not None and context_length < 1:
         raise Refusal(
-            f"parse got {context_length=}: the context holds at least the bit x0. Give 1 or more, or None for no limit."
+            f"parse got {context_length=}: the context must hold at least the bit x0. Give 1 or more, or None for no "
+            "limit."
         )
     return Expression(text, compile_text(text, context_length))
 

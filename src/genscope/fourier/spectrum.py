@@ -51,7 +51,7 @@ def from_expression(expression: Expression | str, dim: int | None = None) -> Wal
     if dim is not None and dim < least:
         raise Refusal(
             f"from_expression got dim={dim!r} for an expression that depends on x{least - 1}: dim is the number of "
-            f"bits, counting from x0. Give at least {least}, or leave it out."
+            f"bits, counted from x0. Give at least {least}, or leave it out."
         )
     short = from_table(table)
     supports = tuple(tuple(support[i] for i in each) for each in short.supports)
@@ -112,7 +112,8 @@ def noise_sensitivity(function: Function, flip: float) -> float:
     r"""$\frac14\mathbb E[(f(x)-f(y))^2]=\frac12\sum_k(1-(1-2p)^k)W^{=k}$: each bit flips with probability p."""
     if not 0 <= flip <= 1:
         raise Refusal(
-            f"noise_sensitivity got flip={flip!r}: it is the probability of flipping a bit. Give a number from 0 to 1."
+            f"noise_sensitivity got flip={flip!r}: it must be the probability of flipping a bit. Give a number from 0 "
+            "to 1."
         )
     weights = level_weights(function)
     return math.fsum((1 - (1 - 2 * flip) ** np.arange(len(weights))) * weights) / 2
@@ -126,7 +127,7 @@ def _values(table: Table) -> Float[np.ndarray, " points"]:
         )
     values = table.astype(np.float64)
     if not np.isfinite(values).all():
-        raise Refusal("got a table with values that are infinite or not numbers. Give finite values.")
+        raise Refusal("got a table with values that are NaN or infinite. Give finite values.")
     return values
 
 
@@ -137,8 +138,8 @@ def _spectrum(table: Table) -> Float[np.ndarray, " points"]:
 def _present(spectrum: Float[np.ndarray, " points"], tolerance: float) -> Bool[np.ndarray, " points"]:
     if not 0 <= tolerance < 1:
         raise Refusal(
-            f"got tolerance={tolerance!r}: it is the share of the root mean square up to which a coefficient counts "
-            "as zero. Give a number that is at least 0 and below 1."
+            f"got tolerance={tolerance!r}: coefficients up to this share of the root mean square count as zero. Give a "
+            "number that is at least 0 and below 1."
         )
     return np.abs(spectrum) > tolerance * math.sqrt(float(spectrum @ spectrum))
 

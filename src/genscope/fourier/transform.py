@@ -34,7 +34,7 @@ def fwht(a: Any, backend: str | None = None) -> Any:
     """
     chosen = backend or ("numpy" if isinstance(a, np.ndarray) else "jax")
     if chosen not in BACKENDS:
-        raise Refusal(f"fwht got {backend=}: backends are {', '.join(BACKENDS)}. Name one of them.")
+        raise Refusal(f"fwht got {backend=}: backends are {', '.join(BACKENDS)}. Choose one of them.")
     if chosen == "jax":
         import jax.numpy as jnp  # here, so that the commands which need no JAX do not wait for it
 
@@ -43,7 +43,7 @@ def fwht(a: Any, backend: str | None = None) -> Any:
     elif not isinstance(a, np.ndarray):
         raise Refusal(
             f"fwht got an array of type {type(a).__name__} with backend='{chosen}': this backend takes NumPy arrays. "
-            "Convert it with numpy.asarray, or take backend='jax'."
+            "Convert it with numpy.asarray, or use backend='jax'."
         )
     elif a.dtype.kind in "biu":
         a = a.astype(np.float64)
@@ -68,13 +68,13 @@ def _check(a: Any) -> None:
     size = a.shape[-1] if a.ndim else 0
     if size == 0 or size & (size - 1):
         raise Refusal(
-            f"fwht got an array of shape {a.shape}: the last axis runs over the cube, so its length is a power of two. "
-            "Pad with zeros, or give values at all 2^n points."
+            f"fwht got an array of shape {a.shape}: the last axis runs over the cube, so its length must be a power of "
+            "two. Pad with zeros, or give values at all 2^n points."
         )
     if a.dtype not in (np.float32, np.float64):
         raise Refusal(
-            f"fwht got values of type {a.dtype}: it transforms booleans, integers, float32 and float64. Convert first; "
-            "the real and imaginary parts of complex values one by one."
+            f"fwht got values of type {a.dtype}: it transforms Booleans, integers, float32 and float64. Convert them "
+            "first, and transform real and imaginary parts separately."
         )
 
 
@@ -138,7 +138,7 @@ def _pyfwht(a: np.ndarray) -> np.ndarray:
         import pyfwht  # pyright: ignore[reportMissingImports] -- optional, and under another licence
     except ImportError:
         raise Refusal(
-            "fwht got backend='pyfwht', which is not installed: it is an optional library. Install pyfwht, or take "
+            "fwht got backend='pyfwht', which is not installed: it is an optional library. Install pyfwht, or use "
             "backend='numpy', which is about as fast."
         ) from None
     rows = [pyfwht.fwht(row, backend=pyfwht.Backend.CPU) for row in a.reshape(-1, a.shape[-1])]

@@ -54,33 +54,33 @@ class WalshFunction(Displayed):
         if self.basis not in ("chi", "phi"):
             raise Refusal(
                 f"WalshFunction got basis={self.basis!r}: the bases are 'chi' (values 1 and -1) and 'phi' (values 1 "
-                "and 0). Name one of them."
+                "and 0). Choose one of them."
             )
         if self.dim < 0:
-            raise Refusal(f"WalshFunction got dim={self.dim}: dim counts bits. Give 0 or more bits.")
+            raise Refusal(f"WalshFunction got dim={self.dim}: the number of bits must not be negative. Give 0 or more.")
         if len(self.supports) != len(self.coefficients):
             raise Refusal(
                 f"WalshFunction got {len(self.supports)} supports and {len(self.coefficients)} coefficients: each "
-                "support has one coefficient. Give as many of one as of the other."
+                "support needs one coefficient. Give equally many of both."
             )
         for support in self.supports:
             increasing = all(low < high for low, high in itertools.pairwise(support))
             if not support or not increasing or support[0] < 0 or support[-1] >= self.dim:
                 raise Refusal(
-                    f"WalshFunction got the support {support} with dim={self.dim}: a support lists distinct indices "
-                    f"from 0 to {self.dim - 1} in increasing order, at least one. Sort it and correct the indices; "
-                    "the component of the empty set is `constant`."
+                    f"WalshFunction got the support {support} with dim={self.dim}: a support must list at least one "
+                    f"index, distinct and increasing, from 0 to {self.dim - 1}. Sort it and correct the indices; the "
+                    "component of the empty set is `constant`."
                 )
         if len(set(self.supports)) < len(self.supports):
             double = next(s for s in self.supports if self.supports.count(s) > 1)
             raise Refusal(
-                f"WalshFunction got the support {double} more than once: supports are distinct. Add up the "
+                f"WalshFunction got the support {double} more than once: supports must be distinct. Add up the "
                 "coefficients of equal supports."
             )
         if not all(math.isfinite(value) for value in (*self.coefficients, self.constant)):
             raise Refusal(
-                f"WalshFunction got coefficients {self.coefficients} and constant {self.constant}: they are finite "
-                "numbers. Remove what is infinite or not a number."
+                f"WalshFunction got coefficients {self.coefficients} and constant {self.constant}: all must be finite. "
+                "Remove NaN and infinity."
             )
 
     @property
@@ -141,8 +141,8 @@ class WalshFunction(Displayed):
         """Values at all 2^dim points, bit 0 varying fastest."""
         if self.dim > LARGEST:
             raise Refusal(
-                f"truth_table of a function of dim={self.dim} bits: 2^dim values are listed for dim <= {LARGEST}. "
-                "Call the function at the inputs you need."
+                f"truth_table of a function of dim={self.dim} bits: all 2^dim values are listed, so dim must be at "
+                f"most {LARGEST}. Evaluate the function at the inputs you need."
             )
         spectrum = np.zeros(2**self.dim)
         chi = self.to_chi()
@@ -158,8 +158,8 @@ class WalshFunction(Displayed):
         """
         if np.ndim(x) == 0 or x.shape[-1] != self.dim:
             raise Refusal(
-                f"the function of {self.dim} bits got an array of shape {np.shape(x)}: the last axis holds the bits. "
-                f"Give inputs of shape [..., {self.dim}]."
+                f"the function of {self.dim} bits got an array of shape {np.shape(x)}: its last axis must hold the "
+                f"bits. Give inputs of shape [..., {self.dim}]."
             )
         check_bits(x, "the function")
         if not isinstance(x, np.ndarray):
@@ -235,8 +235,8 @@ def random_function(key: Any, *, dim: int, degree: int, sparsity: int, basis: Ba
     number = math.comb(dim, degree) if 1 <= degree <= dim else 0
     if not 1 <= sparsity <= number:
         raise Refusal(
-            f"random_function got {degree=} and {sparsity=} with {dim=}: 1 <= degree <= dim, and of the {number} sets "
-            f"of this size 1 <= sparsity <= {number} are drawn. Lower the sparsity, or change the degree."
+            f"random_function got {degree=} and {sparsity=} with {dim=}: the degree must be 1 to dim, and the sparsity "
+            f"1 to {number}, the number of sets of this size. Reduce the sparsity, or change the degree."
         )
     import jax.random as jr  # here, so that the commands which need no JAX do not wait for it
 
@@ -257,7 +257,8 @@ def tiling(dim: int, degree: int, basis: Basis = "phi") -> WalshFunction:
     r"""The tiling of `dim` bits by s = dim / degree consecutive blocks, each with coefficient $1/\sqrt s$."""
     if not 1 <= degree <= dim or dim % degree:
         raise Refusal(
-            f"tiling got {degree=} with {dim=}: the blocks tile the bits, so the degree divides dim. Change one."
+            f"tiling got {degree=} with {dim=}: the blocks tile the bits, so the degree must divide dim. Change one of "
+            "them."
         )
     blocks = tuple(tuple(range(start, start + degree)) for start in range(0, dim, degree))
     return WalshFunction(dim, blocks, (1 / math.sqrt(len(blocks)),) * len(blocks), basis)

@@ -52,13 +52,13 @@ class Curvature:
     def __init__(self, model: PyTree, batch: Batch, loss: Loss, *, chunk: int, predict: Predict | None):
         """Split the model and cut the examples into chunks."""
         if chunk < 1:
-            raise Refusal(f"got {chunk=}: chunks hold at least one example. Give a positive number.")
+            raise Refusal(f"got {chunk=}: a chunk must hold at least one example. Give 1 or more.")
         parameters, self._rest = eqx.partition(model, eqx.is_inexact_array)
         leaves = jax.tree_util.tree_leaves_with_path(parameters)
         if not leaves or any(jnp.iscomplexobj(leaf) for _, leaf in leaves):
             raise Refusal(
-                f"got a {type(model).__name__} with {len(leaves)} arrays of real or complex numbers: sharpness is "
-                "about real parameters, at least one. Give a model whose weights are floating point arrays."
+                f"got a {type(model).__name__} with {len(leaves)} arrays of real or complex numbers: sharpness needs "
+                "at least one parameter, and real ones only. Give a model whose weights are floating-point arrays."
             )
         self._double = any(leaf.dtype == np.float64 for _, leaf in leaves)
         self._loss, self._predict = loss, predict
@@ -93,9 +93,9 @@ class Curvature:
         number = self.outputs
         if number > OUTPUTS:
             raise Refusal(
-                f"got a model with {number} outputs for an example and the exact Gauss–Newton matrix, which takes a "
-                f"gradient of each: at most {OUTPUTS}. Take the method fisher, which estimates the same trace, or "
-                "xnystrace."
+                f"got a model with {number} outputs per example for the exact Gauss–Newton matrix, which takes one "
+                f"gradient per output: at most {OUTPUTS} are allowed. Use the method fisher, which estimates the same "
+                "trace, or xnystrace."
             )
         with self.precision():
             function, most = self._function(), self._by_gradient(number)
@@ -109,9 +109,9 @@ class Curvature:
         """The same for every part of at most so many examples: parts, draws and groups."""
         if self._loss.draw is None:
             raise Refusal(
-                f"got the {self._loss.name} loss and the method fisher: labels are drawn from the law whose negative "
-                "logarithm is the loss, which squared, logistic and cross-entropy have. Take one of these, or the "
-                "method gauss_newton."
+                f"got the {self._loss.name} loss with the method fisher: it draws labels from the distribution whose "
+                "negative log-likelihood is the loss, which exists for squared, logistic and cross-entropy. Use one of "
+                "these, or the method gauss_newton."
             )
         starts = tuple(group.start for group in self.groups)
         with self.precision():
@@ -208,13 +208,13 @@ class Curvature:
         sizes = {len(part) for part in jax.tree.leaves(self._x)}
         if sizes != {len(self._y)} or len(self._y) < 1:
             raise Refusal(
-                f"got {', '.join(map(str, sorted(sizes)))} inputs and {len(self._y)} labels: there is one label for "
-                "every input, and at least one example. Give x and y of the same length."
+                f"got {', '.join(map(str, sorted(sizes)))} inputs and {len(self._y)} labels: there must be one label "
+                "for every input, and at least one example. Give x and y of the same length."
             )
         if self._weight is not None and not (np.all(np.asarray(self._weight) >= 0) and np.any(self._weight)):
             raise Refusal(
-                "got weights of examples that are negative, or all 0: a weight says how much an example counts. Give "
-                "positive ones, or none."
+                "got example weights that are negative, or all 0: a weight says how much an example counts. Give "
+                "positive weights, or none."
             )
         shape = jax.eval_shape(
             lambda parameters, x: self._function().predict(parameters, x),

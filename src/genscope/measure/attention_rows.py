@@ -43,7 +43,7 @@ def match_rows(
     if outside or not all(0 <= row < len(strengths) for row in rows):
         raise Refusal(
             f"match_rows got supports {list(supports)} and candidates {rows} for a matrix of shape {strengths.shape}: "
-            "supports are non-empty sets of columns, candidates are rows. Correct what lies outside."
+            "supports must be non-empty sets of columns, and candidates must be rows. Correct those out of range."
         )
     if not rows or not supports:
         return Matching((None,) * len(supports), 0.0, 0.0)

@@ -92,7 +92,7 @@ def certify(
     """
     shape = check(posterior, batch, loss, prior=prior, clip=clip, predict=predict)
     if min(draws, examples) < 1:
-        raise Refusal(f"certify got {draws=} and {examples=}: both are counts. Give at least 1.")
+        raise Refusal(f"certify got {draws=} and {examples=}: both must be at least 1. Increase the one that is not.")
     divergence, deviations = grid_divergence(posterior, prior, prior_deviation)
     risks = drawn_risks(posterior, batch, loss, key=key, clip=clip, draws=draws, examples=examples, predict=predict)
     trivial = constant_risk(batch, loss, clip=clip, shape=shape)
@@ -293,17 +293,19 @@ def check(
 ) -> tuple[int, ...]:
     """Refuse what has no certificate; the shape of the predictions."""
     if not 0 < clip < math.inf:
-        raise Refusal(f"certify got {clip=}: losses are cut off at a positive number. Give one, such as 1.")
+        raise Refusal(
+            f"certify got {clip=}: the value at which losses are clipped must be positive. Give, for example, 1."
+        )
     sizes = {len(part) for part in jax.tree.leaves(batch.x)}
     if sizes != {len(batch.y)} or len(batch.y) < 8:
         raise Refusal(
             f"certify got {', '.join(map(str, sorted(sizes)))} inputs and {len(batch.y)} labels: the theorem needs at "
-            "least 8 examples, each with its label. Give more, or x and y of one length."
+            "least 8 examples, each with its label. Give more, or x and y of the same length."
         )
     if batch.weight is not None:
         raise Refusal(
-            "certify got examples with weights: the theorem is about independent examples that count alike. Leave the "
-            "weights out."
+            "certify got weighted examples: the theorem is about independent examples that all count the same. Leave "
+            "the weights out."
         )
     shape = eqx.filter_eval_shape(predict, posterior.mean, batch.x).shape
     loss.check(shape, batch.y)
@@ -311,21 +313,23 @@ def check(
     others = shapes if prior is None else [leaf.shape for leaf in jax.tree.leaves(parameters(prior))]
     if shapes != others or not shapes:
         raise Refusal(
-            f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior is a model of "
-            "the same shapes, such as the initialisation, and a model has weights. Give such a prior, or none."
+            f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior must be a model "
+            "of the same shapes, such as the initialization, and the model must have weights. Give such a prior, or "
+            "none."
         )
     ours, before = _fixed(posterior.mean), _fixed(posterior.mean if prior is None else prior)
     if len(ours) != len(before) or not all(map(np.array_equal, ours, before)):
         raise Refusal(
-            "certify got a model and a prior that differ in an array that is no weight, such as the running statistics "
-            "of batch normalisation: of these there is no divergence, so they must not depend on the sample. Freeze "
-            "them before the model sees these data (in PyTorch, eval() on those layers), and give the prior the same."
+            "certify got a model and a prior that differ in an array that is not a weight, such as the running "
+            "statistics of batch normalization: the divergence does not cover these, so they must not depend on the "
+            "training set. Freeze them before the model sees these data (in PyTorch, call eval() on those layers), and "
+            "give the prior the same values."
         )
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((parameters(posterior), parameters(prior)))]
     deviations = [np.asarray(leaf) for leaf in jax.tree.leaves(posterior.deviation)]
     if not all(np.isfinite(array).all() for array in arrays) or any((array <= 0).any() for array in deviations):
         raise Refusal(
-            "certify got weights that are not finite, or deviations that are not positive: training went astray. "
-            "Train with a smaller rate, and leave out what diverged."
+            "certify got weights that are not finite, or standard deviations that are not positive: training diverged. "
+            "Train with a smaller learning rate."
         )
     return shape

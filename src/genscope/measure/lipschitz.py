@@ -115,7 +115,7 @@ def _layer(head: Head, tokens: Float[Array, "n d"]) -> tuple[Float[Array, "n v"]
 
 def _output(head: Head) -> Float[Array, "v d"]:
     if head.w_c is None:
-        raise Refusal("deep_ratio got a head without w_c: layers map tokens to tokens. Give heads with w_c.")
+        raise Refusal("deep_ratio got a head without w_c: layers must map tokens to tokens. Give heads with w_c.")
     return head.w_c
 
 
@@ -146,7 +146,7 @@ def search_ratio(
     The same ratio with other options is not compiled again.
     """
     if starts < 1 or steps < 1:
-        raise Refusal(f"search_ratio got {starts=}, {steps=}: each is at least 1. Raise the one that is not.")
+        raise Refusal(f"search_ratio got {starts=}, {steps=}: both must be at least 1. Increase the one that is not.")
     with float64():
         cases = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(draw(one) for one in jr.split(key, starts)))
         drawn, climbed = _climb(ratio, cases, steps, adam(rate), jax.tree.map(jnp.asarray, options))

@@ -35,8 +35,8 @@ def block_share(query_key: Float[Array, "D D"], *, dim: int, encoding_dim: int, 
     start = dim + (slot + 1) * encoding_dim
     if start + encoding_dim > size or slot < 0:
         raise Refusal(
-            f"block_share got a matrix of {size} rows with {dim=}, {encoding_dim=}, {slot=}: a token holds dim "
-            "numbers, its own encoding and one for each slot. Give the sizes of the task."
+            f"block_share got a matrix of {size} rows with {dim=}, {encoding_dim=}, {slot=}: a token consists of dim "
+            "numbers, its own encoding and one encoding per slot. Give the sizes of the task."
         )
     block = query_key[start : start + encoding_dim, dim : dim + encoding_dim]
     inside, diagonal = jnp.sum(block**2), jnp.diag(block)

@@ -104,8 +104,8 @@ def hessian_trace(
         return _certain(curvature, _diagonal(curvature), curvature.size)
     if key is None or probes < 2:
         raise Refusal(
-            f"hessian_trace got {probes=} and key={key!r} for method {method}: a standard error takes at least two "
-            "random probes. Give more probes and a key, such as jax.random.key(0), or another method."
+            f"hessian_trace got {probes=} and key={key!r} for method {method}: a standard error needs at least two "
+            "random probes. Give more probes and a key, such as jax.random.key(0), or choose another method."
         )
     if method == "split":
         return _split(curvature, key, probes, masked)
@@ -113,8 +113,8 @@ def hessian_trace(
         return _spread(curvature, curvature.fisher(stream(key, "labels"), probes), 0, 1.0)
     if method != "hutchinson" and probes * curvature.size > SKETCH:
         raise Refusal(
-            f"hessian_trace got {probes=} and {curvature.size} parameters for method {method}, which holds all of its "
-            f"vectors at once: at most {SKETCH} numbers. Take method hutchinson or fisher, or fewer probes."
+            f"hessian_trace got {probes=} and {curvature.size} parameters for method {method}, which stores all of its "
+            f"vectors at once: at most {SKETCH} numbers are allowed. Use method hutchinson or fisher, or fewer probes."
         )
     if method == "xnystrace":
         return _nystrom(curvature, key, probes)
@@ -176,8 +176,8 @@ def smoothed_sharpness(
     """
     if not (0 < sigma < np.inf) or pairs < 2:
         raise Refusal(
-            f"smoothed_sharpness got {sigma=} and {pairs=}: a positive standard deviation, and at least two pairs for "
-            "a standard error. Correct the one that is not."
+            f"smoothed_sharpness got {sigma=} and {pairs=}: sigma must be positive, and a standard error needs at "
+            "least two pairs. Correct the one that is out of range."
         )
     curvature = Curvature(model, batch, loss, chunk=chunk, predict=predict)
     here = curvature.losses(np.zeros((1, curvature.size)))
@@ -275,8 +275,8 @@ def _by_parts(values: np.ndarray) -> list[Estimate]:
 def _nystrom(curvature: Curvature, key: Array, probes: int) -> Trace:
     if probes >= curvature.size:
         raise Refusal(
-            f"hessian_trace got {probes=} for {curvature.size} parameters: xnystrace takes fewer probes than that. "
-            "Use method='gauss_newton', which is exact."
+            f"hessian_trace got {probes=} for {curvature.size} parameters: xnystrace needs fewer probes than "
+            "parameters. Use method='gauss_newton', which is exact."
         )
     values = _traces.nystrom(
         functools.partial(curvature.products, gauss_newton=True), curvature.draw(stream(key, "probes"), probes)

@@ -119,11 +119,11 @@ class BitClassifier(eqx.Module):
         key: Key[Array, ""],
     ):
         if context_length < 1:
-            raise Refusal(f"BitClassifier got {context_length=}: it reads at least one bit. Give 1 or more.")
+            raise Refusal(f"BitClassifier got {context_length=}: it must read at least one bit. Give 1 or more.")
         if dim < 1 or heads < 1 or dim % heads:
             raise Refusal(
-                f"BitClassifier got {dim=} with {heads=}: every head takes an equal share of the width. "
-                f"Choose a width that is a multiple of the number of heads."
+                f"BitClassifier got {dim=} with {heads=}: the heads share the width equally. Choose a width that is a "
+                "multiple of the number of heads."
             )
 
         def normal(name: str, shape: tuple[int, ...], scale: float) -> Array:

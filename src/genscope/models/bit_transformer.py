@@ -102,15 +102,15 @@ class BitTransformer(eqx.Module):
     ):
         if min(context_length, embedding, hidden) < 1:
             raise Refusal(
-                f"BitTransformer got {context_length=}, {embedding=}, {hidden=}: it reads at least one bit, and a "
-                "width is at least 1. Give 1 or more."
+                f"BitTransformer got {context_length=}, {embedding=}, {hidden=}: all must be at least 1. Increase the "
+                "one that is not."
             )
         ids = tuple(range(context_length + 1)) if position_ids is None else tuple(position_ids)
         if len(ids) != context_length + 1 or {*ids} != {*range(max(ids) + 1)}:
             raise Refusal(
                 f"BitTransformer got position_ids={ids} with {context_length=}: each of the {context_length + 1} "
-                "positions (the output position comes last) has an id, and ids count from 0 without a gap. Give such a "
-                "list, or leave it out."
+                "positions (the output position comes last) needs an id, and ids must count from 0 without gaps. Give "
+                "such a list, or leave it out."
             )
         dim = max(ids) + 1 + embedding
         self.bit = _normal(stream(key, "bit"), (embedding, 2), scale).T
@@ -160,7 +160,7 @@ def checked(x: Array, shape: tuple[int, ...]) -> Array:
     """Bits of that shape, or a refusal."""
     if x.shape != shape:
         raise Refusal(
-            f"BitTransformer got bits of shape {x.shape}: it reads {shape[-1]} bits, one example at a time "
-            f"(`outputs`: a batch). Give an array of shape {shape}, or change the context length."
+            f"BitTransformer got bits of shape {x.shape}: it reads {shape[-1]} bits, one example at a time (`outputs` "
+            f"takes a batch). Give an array of shape {shape}, or change the context length."
         )
     return x

@@ -38,7 +38,7 @@ def _gaussian(key: Key[Array, ""], rows: int, columns: int) -> Float[Array, "row
     """Weights of variance 1 / rows, so that a unit vector keeps its length; a flat draw compiles faster."""
     if rows < 1 or columns < 1:
         raise Refusal(
-            f"draw got weights of {rows} x {columns}: every dimension is at least 1. Raise the one that is not."
+            f"draw got weights of {rows} x {columns}: every dimension must be at least 1. Increase the one that is not."
         )
     return jr.normal(key, (rows * columns,)).reshape(rows, columns) / math.sqrt(rows)
 
@@ -76,8 +76,8 @@ class Head(eqx.Module):
         agree = len(q) == len(v) == 2 and q == k and q[0] == v[0] and (c is None or (len(c) == 2 and c[0] == v[1]))
         if not agree:
             raise Refusal(
-                f"Head got weights of shapes w_q {q}, w_k {k}, w_v {v}, w_c {c}: w_q and w_k are [d, k], w_v is "
-                f"[d, v], w_c is [v, e] or None. Make the dimensions of the same letter equal."
+                f"Head got weights of shapes w_q {q}, w_k {k}, w_v {v}, w_c {c}: w_q and w_k must be [d, k], w_v [d, "
+                "v], and w_c [v, e] or None. Make the dimensions of the same letter equal."
             )
 
     @classmethod
@@ -135,8 +135,8 @@ class Heads(eqx.Module):
         sizes = [(head.dim, head.output_dim) for head in self.heads]
         if len(set(sizes)) != 1:
             raise Refusal(
-                f"Heads got (token, output) dimensions {sizes}: their outputs are added, so there is at least one head "
-                f"and all dimensions are equal. Give heads of one shape."
+                f"Heads got (token, output) dimensions {sizes}: the outputs are added, so there must be at least one "
+                "head, and all dimensions must agree. Give heads of the same shape."
             )
 
     @classmethod
@@ -195,16 +195,16 @@ def _sum_heads(parts: Sequence[HeadActivations]) -> HeadsActivations:
 def _check_tokens(tokens: Array, dim: int) -> None:
     if tokens.ndim != 2 or tokens.shape[0] < 1 or tokens.shape[1] != dim:
         raise Refusal(
-            f"attention got tokens of shape {tokens.shape}: it reads at least one token of dimension {dim}, as "
-            f"[n, {dim}]. Give the tokens of one example (vmap over examples), in the dimension of the weights."
+            f"attention got tokens of shape {tokens.shape}: it must read at least one token of dimension {dim}, as [n, "
+            f"{dim}]. Give the tokens of one example (use jax.vmap for several), in the dimension of the weights."
         )
 
 
 def _check_vector(name: str, what: str, vector: Array, dim: int) -> None:
     if vector.shape != (dim,):
         raise Refusal(
-            f"{name} got {what} of shape {vector.shape}: its weights read [{dim}]. Give one vector of that dimension "
-            f"(vmap over several)."
+            f"{name} got {what} of shape {vector.shape}: its weights need shape [{dim}]. Give one vector of that "
+            "dimension (use jax.vmap for several)."
         )
 
 
@@ -244,9 +244,9 @@ class Readout(eqx.Module):
         )
         if not agree:
             raise Refusal(
-                f"Readout got weights {weights}, biases {biases}, w {self.w.shape}: a weight is [inputs, units] and "
-                f"its bias [units] or None, where the units are the inputs of the next layer, and of w after the last. "
-                f"Make the neighbours fit."
+                f"Readout got weights {weights}, biases {biases}, w {self.w.shape}: a weight must be [inputs, units] "
+                "and its bias [units] or None, and the units of a layer must be the inputs of the next one, or of w "
+                "after the last. Make the sizes of neighboring layers agree."
             )
 
     @classmethod
@@ -363,7 +363,7 @@ class DeepTransformer(eqx.Module):
         if not all(projected):
             raise Refusal(
                 f"DeepTransformer got heads with projected={projected}: the network of Theorem 4.7 projects inside "
-                f"every head. Make each head with projected=True."
+                "every head. Create each head with projected=True."
             )
 
     @classmethod
@@ -406,6 +406,6 @@ def _check_fit(name: str, encoding: AbstractEncoding, heads: Sequence[Heads], re
     outputs = [encoding.dim, *(part.output_dim for part in heads)]
     if inputs != outputs:
         raise Refusal(
-            f"{name} got parts that read dimensions {inputs} of parts that give {outputs} (encoding, heads, read-out): "
-            f"each reads what the one before gives. Make the two lists equal."
+            f"{name} got parts with input dimensions {inputs} after parts with output dimensions {outputs} (encoding, "
+            "heads, readout): each part must read what the previous one returns. Make the two lists equal."
         )

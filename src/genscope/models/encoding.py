@@ -30,8 +30,9 @@ class Coordinates(eqx.Module):
     def __check_init__(self):
         if not 1 <= self.count <= self.dim:
             raise Refusal(
-                f"Coordinates got count={self.count}, dim={self.dim}: a space has no more orthonormal vectors than "
-                f"dimensions, 1 <= count <= dim. Raise dim, or draw random signs, which are nearly orthonormal."
+                f"Coordinates got count={self.count}, dim={self.dim}: a space cannot have more orthonormal vectors "
+                "than dimensions, so 1 <= count <= dim. Increase dim, or draw random signs, which are nearly "
+                "orthonormal."
             )
 
     @property
@@ -60,7 +61,7 @@ def sign_vectors(key: Key[Array, ""], *, count: int, dim: int) -> Float[Array, "
     The coherence exceeds $\rho$ with probability at most `count`$^2e^{-d\rho^2/2}$ (Hoeffding and a union bound).
     """
     if count < 1 or dim < 1:
-        raise Refusal(f"sign_vectors got {count=}, {dim=}: both are at least 1. Raise the one that is not.")
+        raise Refusal(f"sign_vectors got {count=}, {dim=}: both must be at least 1. Increase the one that is not.")
     return jnp.where(biased_bits(key, (count, dim), 0.5), 1.0, -1.0) / math.sqrt(dim)
 
 
@@ -85,13 +86,13 @@ class AbstractEncoding(eqx.Module):
     def __check_init__(self):
         if len(self.vectors.shape) != 2 or self.vectors.shape[0] <= self.specials:
             raise Refusal(
-                f"{type(self).__name__} got vectors of shape {self.vectors.shape}: it takes [rows, d] with "
+                f"{type(self).__name__} got vectors of shape {self.vectors.shape}: they must be [rows, d] with "
                 f"{self.specials} rows before those of the T >= 1 positions. Give at least {self.specials + 1} rows."
             )
         if self.trained and isinstance(self.vectors, Coordinates):
             raise Refusal(
-                f"{type(self).__name__} got trained=True with Coordinates, which are not stored: only arrays are "
-                f"trained. Give an array of vectors, or leave trained=False."
+                f"{type(self).__name__} got trained=True with Coordinates, which are not stored: only arrays can be "
+                "trained. Give an array of vectors, or leave trained=False."
             )
 
     @classmethod
@@ -128,7 +129,7 @@ class AbstractEncoding(eqx.Module):
         if bits.shape != (self.context_length,):
             raise Refusal(
                 f"{type(self).__name__} got bits of shape {bits.shape}: it encodes {self.context_length} bits, as "
-                f"[{self.context_length}]. Give one example of that length (vmap over examples)."
+                f"[{self.context_length}]. Give one example of that length (use jax.vmap for several)."
             )
         rows = self._constant_unless_trained() @ weights
         return jnp.concatenate([self.place(rows[1:], bits), rows[:1]])

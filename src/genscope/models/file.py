@@ -153,7 +153,7 @@ def _describe(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
             given = {name: part for name, part in fields.items() if part is not _unnamed(kind).get(name, tensors)}
             return {"class": name} | {n: _describe(part, f"{path}.{n}", tensors) for n, part in given.items()}
     raise Refusal(
-        f"a model file got {path} of type {type(value).__name__}: it holds the classes {', '.join(CLASSES)} and the "
+        f"a model file got {path} of type {type(value).__name__}: it can hold the classes {', '.join(CLASSES)} and the "
         f"functions {', '.join(FUNCTIONS)}. Add yours to the tables of genscope.models.file."
     )
 

@@ -32,8 +32,8 @@ class Projection(eqx.Module):
     def __check_init__(self):
         if self.dim < 1 or self.seed < 0:
             raise Refusal(
-                f"Projection got dim={self.dim} and seed={self.seed}: positions have at least one dimension, and seeds "
-                "are not negative. Correct the one that is."
+                f"Projection got dim={self.dim} and seed={self.seed}: dim must be at least 1, and the seed must not be "
+                "negative. Correct the one that is out of range."
             )
 
     def positions(self, count: int, dtype: jnp.dtype) -> Float[Array, "N e"]:
@@ -89,8 +89,8 @@ class FourierTransformer(eqx.Module):
         for name, allowed in shapes.items():
             if (shape := getattr(self, name).shape) not in allowed:
                 raise Refusal(
-                    f"FourierTransformer got {name} of shape {shape} for {self.context_length} bits: it is "
-                    f"{' or '.join(map(str, allowed))}. Make the sizes fit."
+                    f"FourierTransformer got {name} of shape {shape} for {self.context_length} bits: it must be "
+                    f"{' or '.join(map(str, allowed))}. Make the sizes agree."
                 )
 
     @property

@@ -36,8 +36,8 @@ class TwoLayer(eqx.Module):
         w, b, a = self.weight.shape, self.bias.shape, self.outer.shape
         if len(w) != 2 or b != w[:1] or a != w[:1]:
             raise Refusal(
-                f"TwoLayer got weight {w}, bias {b}, outer {a}: they are [m, inputs], [m] and [m]. Give every hidden "
-                "unit its row, its bias and its outer weight."
+                f"TwoLayer got weight {w}, bias {b}, outer {a}: the shapes must be [m, inputs], [m] and [m]. Give "
+                "every hidden unit one row, one bias and one outer weight."
             )
 
     def hidden(self, f: Float[Array, "... inputs"]) -> Float[Array, "... m"]:
@@ -72,8 +72,8 @@ class TokenTransformer(eqx.Module):
         shape = self.w_qk.shape
         if len(shape) != 3 or shape[1] != shape[2] or self.readout.weight.shape[-1] != shape[0] * shape[1]:
             raise Refusal(
-                f"TokenTransformer got w_qk {shape} and a head network that reads {self.readout.weight.shape[-1]} "
-                "numbers: w_qk is [H, D, D], and the network reads H * D. Make the sizes fit."
+                f"TokenTransformer got w_qk {shape} and a head network with {self.readout.weight.shape[-1]} inputs: "
+                "w_qk must be [H, D, D], and the network must have H * D inputs. Make the sizes agree."
             )
 
     def activations(self, z: Float[Array, "N D"], real: Real = None) -> TokenActivations:
@@ -156,9 +156,9 @@ class BidirectionalRNN(eqx.Module):
         fits = len(states) == len(reads) == 1 and sizes["output"][0][1] == max(states) + max(reads)
         if not fits or sizes["output"][-1][0] != 1 or not self.radius > 0:
             raise Refusal(
-                f"BidirectionalRNN got layers {sizes} and radius {self.radius}: both transitions map (state, token) to "
-                "a state, the output net maps (state, state, token) to one number, each layer reads what the one "
-                "before gives, and the radius is positive. Make the sizes fit."
+                f"BidirectionalRNN got layers {sizes} and radius {self.radius}: both transitions must map (state, "
+                "token) to a state, the output network must map (state, state, token) to one number, each layer must "
+                "read what the previous one returns, and the radius must be positive. Make the sizes agree."
             )
 
     def activations(self, z: Float[Array, "N D"]) -> RecurrentActivations:

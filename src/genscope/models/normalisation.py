@@ -74,5 +74,7 @@ def _power(x: Array, alpha: float) -> Array:
 def clipped(limit: float) -> Normalisation:
     """Softmax of scores that are cut to plus or minus a limit."""
     if not 0 < limit < math.inf:
-        raise Refusal(f"clipped got limit={limit!r}: it clips scores on both sides, so it must be positive. Change it.")
+        raise Refusal(
+            f"clipped got limit={limit!r}: scores are clipped to [-limit, limit], so it must be positive. Change it."
+        )
     return lambda scores: jax.nn.softmax(jnp.clip(scores, -limit, limit), axis=-1)

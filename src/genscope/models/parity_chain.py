@@ -73,7 +73,7 @@ class ChainTransformer(eqx.Module):
         if bits.shape != (2 * length,):
             raise Refusal(
                 f"ChainTransformer got bits of shape {bits.shape}: it has 2T = {2 * length} positions, for the bits "
-                "and the chain. Fill positions that are not written yet with zeros."
+                "and the chain. Fill positions that are not yet written with zeros."
             )
         where = jnp.tile(self.codes(), (2, 1))
         tokens = jnp.concatenate([where, bits.astype(where.dtype)[:, None]], axis=1)

@@ -65,13 +65,13 @@ class ScalarAttention(eqx.Module):
     ):
         if min(context_length, hidden) < 1:
             raise Refusal(
-                f"ScalarAttention got {context_length=}, {hidden=}: it reads at least one bit, and the curve has at "
-                "least one unit. Give 1 or more."
+                f"ScalarAttention got {context_length=}, {hidden=}: both must be at least 1. Increase the one that is "
+                "not."
             )
         if not 0 < scale < math.inf:
             raise Refusal(
-                f"ScalarAttention got {scale=}: the standard deviation of the initial scores is positive and finite. "
-                "Give such a number; 1 is the usual one."
+                f"ScalarAttention got {scale=}: the standard deviation of the initial scores must be positive and "
+                "finite. The usual value is 1."
             )
         dim = context_length + 1
         # An entry of the product of two such matrices has variance dim (scale / sqrt(dim))^2 = scale^2.
@@ -122,6 +122,6 @@ class ScalarAttention(eqx.Module):
         if x.shape != shape:
             raise Refusal(
                 f"ScalarAttention got bits of shape {x.shape}: it reads {shape[-1]} bits, one example at a time "
-                f"(`outputs`: a batch). Give an array of shape {shape}, or change the context length."
+                f"(`outputs` takes a batch). Give an array of shape {shape}, or change the context length."
             )
         return x.astype(self.score.dtype)

@@ -180,4 +180,4 @@ def _side_by_side(used: Used, heads: int) -> Bool[Array, " inputs"] | None:
 
 def _check_sizes(name: str, dim: int, heads: int, hidden: int) -> None:
     if min(dim, heads, hidden) < 1:
-        raise Refusal(f"{name} got {dim=}, {heads=}, {hidden=}: each counts something. Give at least 1.")
+        raise Refusal(f"{name} got {dim=}, {heads=}, {hidden=}: all must be at least 1. Increase the one that is not.")

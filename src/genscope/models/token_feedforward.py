@@ -41,8 +41,8 @@ class TokenFeedForward(eqx.Module):
         """
         if min(context_length, dim, first, second) < 1:
             raise Refusal(
-                f"TokenFeedForward.draw got {context_length=}, {dim=}, {first=}, {second=}: each counts something. "
-                "Give at least 1."
+                f"TokenFeedForward.draw got {context_length=}, {dim=}, {first=}, {second=}: all must be at least 1. "
+                "Increase the one that is not."
             )
         inputs = None if used is None or real is None else jnp.outer(real, used).reshape(-1)
         sizes = (context_length * dim, first, second, context_length)

@@ -122,8 +122,8 @@ class TokenRecurrent(eqx.Module):
         """Weights of the public code's laws; `hidden` is the width of the two-layer read-out."""
         if kind not in KINDS or min(dim, units, hidden) < 1:
             raise Refusal(
-                f"TokenRecurrent.draw got {kind=}, {dim=}, {units=}, {hidden=}: kinds are {', '.join(KINDS)} and sizes "
-                "are at least 1. Choose among these."
+                f"TokenRecurrent.draw got {kind=}, {dim=}, {units=}, {hidden=}: the kind must be one of "
+                f"{', '.join(KINDS)}, and sizes at least 1. Correct the one that is not."
             )
         forward, backward = (
             Direction.draw(stream(key, name), kind=kind, dim=dim, units=units) for name in ("forward", "backward")

@@ -98,8 +98,8 @@ def degree_within(
     _check(degree, confidence)
     if not (0 < tolerance < 1 and bound > 0):
         raise Refusal(
-            f"degree_within got {tolerance=} and {bound=}: the first is a share between 0 and 1, the second is "
-            "positive. Use degree_at_most for tolerance 0, and give a number that |f| never exceeds."
+            f"degree_within got {tolerance=} and {bound=}: the tolerance must be a share between 0 and 1, and the "
+            "bound must be positive. Use degree_at_most for tolerance 0, and give a bound that |f| never exceeds."
         )
     blocks = degree + 1
     share = tolerance * survival(blocks, blocks)
@@ -190,6 +190,6 @@ def _check(degree: int, confidence: float) -> None:
     check_confidence(confidence)
     if not 0 <= degree <= LARGEST:
         raise Refusal(
-            f"got {degree=}: the test of a degree takes about e^k 2^(k+1) queries and serves 0 to {LARGEST}. Recover "
-            "the components instead: recover finds them at any degree."
+            f"got {degree=}: testing a degree k takes about e^k 2^(k+1) queries, so it must be 0 to {LARGEST}. Use "
+            "recover instead, which finds the components at any degree."
         )

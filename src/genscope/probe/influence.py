@@ -40,7 +40,7 @@ def influences(
     """Flip every bit at random inputs; None if the queries do not suffice."""
     check_confidence(confidence)
     if sparsity_bound < 1:
-        raise Refusal(f"influences got {sparsity_bound=}: a function has some component. Give 1 or more.")
+        raise Refusal(f"influences got {sparsity_bound=}: a function has at least one component. Give 1 or more.")
     needed = flips_needed(oracle.dim, confidence, sparsity_bound)
     if needed > oracle.left:
         return None

@@ -39,8 +39,8 @@ class Oracle:
     ) -> None:
         if dim < 1 or limit < 1:
             raise Refusal(
-                f"Oracle got {dim=} and {limit=}: a function has at least one bit, and answers at least one query. "
-                "Give positive numbers."
+                f"Oracle got {dim=} and {limit=}: a function needs at least one bit, and must answer at least one "
+                "query. Give 1 or more."
             )
         self.dim = dim
         self.limit = limit
@@ -66,8 +66,8 @@ class Oracle:
         """Values at inputs, in order."""
         if len(x) > max(self.left, 0):
             raise Refusal(
-                f"the oracle got {len(x)} inputs with {self.queries} of {self.limit} queries spent: it asks no more "
-                "than its limit. Ask fewer, or raise the limit."
+                f"the oracle got {len(x)} inputs with {self.queries} of {self.limit} queries spent: it never exceeds "
+                "its limit. Ask fewer, or increase the limit."
             )
         if self._batched is None and len(x):
             self._batched = self._try(x[0])
@@ -91,9 +91,9 @@ class Oracle:
             worst = int(apart.argmax())
             raise Refusal(
                 f"the function is not deterministic: at {_show(x[order][worst])} it returned "
-                f"{before[order][worst]:.9g}, and {after[worst]:.9g} when asked again in another batch. A function has "
-                "one value at each input: fix its seed, switch off dropout, and let no input see the others of its "
-                "batch."
+                f"{before[order][worst]:.9g}, and {after[worst]:.9g} when asked again in another batch. It must return "
+                "one value for each input: fix its seed, switch off dropout, and make sure that an output does not "
+                "depend on the rest of the batch."
             )
 
     def expects_signs(self, x: Bits) -> bool:
@@ -136,9 +136,9 @@ class Oracle:
         if single == ():
             return False
         raise Refusal(
-            f"the function returned something other than numbers: given a batch of shape {rows.shape}, {said}; {also}. "
-            f"It returns one number for an input of shape ({self.dim},), or {len(rows)} for a batch of {len(rows)}. "
-            "Drop further axes; of several outputs choose one, such as the difference of two logits."
+            f"the function did not return numbers: given a batch of shape {rows.shape}, {said}; {also}. It must return "
+            f"one number for an input of shape ({self.dim},), or {len(rows)} for a batch of {len(rows)}. Drop extra "
+            "axes; of several outputs choose one, such as the difference of two logits."
         )
 
     def _refuse_signs(self, first: Bool[np.ndarray, " dim"], error: Exception) -> None:
@@ -152,8 +152,8 @@ class Oracle:
             return
         if np.shape(answer) == ():
             raise Refusal(
-                f"the function raised {type(error).__name__}: {error} on bits, but answers on signs: it seems to "
-                "expect 1 and -1 for the bits 0 and 1. Say inputs='signs' (on the command line, --inputs signs)."
+                f"the function raised {type(error).__name__}: {error} on bits, but works on signs: it seems to expect "
+                "1 and -1 for the bits 0 and 1. Use inputs='signs' (on the command line, --inputs signs)."
             ) from error
 
     def _given(self, x: Bits) -> np.ndarray:
@@ -169,18 +169,18 @@ class Oracle:
             values = np.asarray(answer)
         except Exception as error:
             raise Refusal(
-                f"the function returned {type(answer).__name__}, which NumPy cannot read ({error}): values are "
-                "numbers. Return an array; of a PyTorch tensor, tensor.detach().cpu().numpy()."
+                f"the function returned {type(answer).__name__}, which NumPy cannot read ({error}): values must be "
+                "numbers. Return an array; convert a PyTorch tensor with tensor.detach().cpu().numpy()."
             ) from error
         if values.shape != (len(x),):
             raise Refusal(
-                f"the function returned an array of shape {values.shape} for {len(x)} inputs: one number per input is "
-                f"shape ({len(x)},), whatever the size of the batch. Correct its shape."
+                f"the function returned an array of shape {values.shape} for {len(x)} inputs: with one number per "
+                f"input it must have shape ({len(x)},), for a batch of any size. Correct its shape."
             )
         if values.dtype.kind not in "biuf":
             raise Refusal(
-                f"the function returned {values.flat[0]!r} of type {type(values.flat[0]).__name__}: values are real "
-                "numbers or truth values. Map classes or texts to numbers, and choose a part of a complex number."
+                f"the function returned {values.flat[0]!r} of type {type(values.flat[0]).__name__}: values must be "
+                "real numbers or truth values. Map classes or texts to numbers, and take one part of a complex number."
             )
         if values.dtype.kind == "f":
             self._precision = max(self._precision, float(np.finfo(values.dtype).eps))
@@ -188,7 +188,7 @@ class Oracle:
         if not np.isfinite(values).all():
             place = int(np.argmin(np.isfinite(values)))
             raise Refusal(
-                f"the function returned {values[place]} at {_show(x[place])}: values are finite at every input. "
+                f"the function returned {values[place]} at {_show(x[place])}: values must be finite at every input. "
                 "Look for a division by zero or an overflow there."
             )
         self.scale = max(self.scale, float(np.abs(values).max(initial=0.0)))

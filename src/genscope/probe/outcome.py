@@ -51,4 +51,4 @@ def sweep(test: Callable[[int, float], Outcome], levels: Iterable[int], *, confi
 def check_confidence(confidence: float) -> None:
     """Refuse what is no confidence."""
     if not 0 < confidence < 1:
-        raise Refusal(f"got {confidence=}: it lies between 0 and 1. Give a number such as 0.99.")
+        raise Refusal(f"got {confidence=}: it must lie between 0 and 1. Give, for example, 0.99.")

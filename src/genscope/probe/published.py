@@ -65,8 +65,8 @@ def published_degree(
     _check(proximity, confidence)
     if sides not in ("coordinates", "directions") or not 0 <= max_degree <= LARGEST:
         raise Refusal(
-            f"published_degree got {sides=} and {max_degree=}: sides are coordinates or directions, and levels go from "
-            f"0 to at most {LARGEST}. Correct the one that does not fit."
+            f"published_degree got {sides=} and {max_degree=}: sides must be coordinates or directions, and max_degree "
+            f"0 to {LARGEST}. Correct the one that is not."
         )
     trials = trials_of(proximity, confidence)
     guarantee = _NO_PROMISE if sides == "coordinates" else _NO_DEGREE
@@ -103,8 +103,8 @@ def published_sparsity(
     _check(proximity, confidence, least=0.0)
     if rows < 1 or max_sparsity < 1:
         raise Refusal(
-            f"published_sparsity got {rows=} and {max_sparsity=}: there is a free coordinate, and a component to "
-            "count. Give 1 or more."
+            f"published_sparsity got {rows=} and {max_sparsity=}: both must be at least 1. Increase the one that is "
+            "not."
         )
     before, most, free = oracle.queries, 0, min(rows, oracle.dim)
     for _ in range(1 if free == oracle.dim else math.ceil(-math.log1p(-confidence))):
@@ -130,5 +130,6 @@ def _check(proximity: float, confidence: float, *, least: float = 1e-9) -> None:
     check_confidence(confidence)
     if not least <= proximity < 1:
         raise Refusal(
-            f"a published tester got {proximity=}: it is a share from {least:g} to below 1. Give one such as 0.01."
+            f"a published tester got {proximity=}: it must be a share, at least {least:g} and below 1. Give, for "
+            "example, 0.01."
         )

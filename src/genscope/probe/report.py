@@ -90,8 +90,8 @@ def probe(
     limit = LIMIT if queries is None else queries
     if not 1 <= bits <= LARGEST_BITS or limit < 1 or not 0 <= tolerance < 1:
         raise Refusal(
-            f"probe got {bits=}, {queries=} and {tolerance=}: bits lie between 1 and {LARGEST_BITS}, queries are at "
-            "least 1, and a tolerance is a share of the energy, from 0 to below 1. Correct the one that does not fit."
+            f"probe got {bits=}, {queries=} and {tolerance=}: bits must be 1 to {LARGEST_BITS}, queries at least 1, "
+            "and the tolerance a share of the energy, at least 0 and below 1. Correct the one that is out of range."
         )
     start = time.perf_counter()
     rng = np.random.default_rng(seed)
@@ -107,8 +107,8 @@ def _known(target: Expression, bits: int, limit: int, tolerance: float) -> Findi
     variables = target.variables
     if variables and variables[-1] >= bits:
         raise Refusal(
-            f"probe got {bits=} for an expression that mentions x{variables[-1]}: bits are numbered from x0. "
-            f"Give at least {variables[-1] + 1} bits."
+            f"probe got {bits=} for an expression that mentions x{variables[-1]}: bits are numbered from x0. Give at "
+            f"least {variables[-1] + 1} bits."
         )
     if len(variables) > LARGEST_TABLE or 2 ** len(variables) > limit:
         return None

@@ -59,7 +59,7 @@ def find_sparsity(
     """
     check_confidence(confidence)
     if max_sparsity < 1:
-        raise Refusal(f"find_sparsity got {max_sparsity=}: it counts up to 1 or more. Give such a number.")
+        raise Refusal(f"find_sparsity got {max_sparsity=}: it must be at least 1. Give 1 or more.")
     before = oracle.queries
     if not generic:
         found = find_witness(oracle, rng=rng, confidence=confidence)

@@ -37,9 +37,9 @@ class Effort:
         self.spent += words
         if self.spent > self.limit:
             raise Refusal(
-                f"the search for rivals among {self.hypotheses:,} hypotheses looked at {self.spent:,} words of data "
-                f"without an answer: the limit is {self.limit:,}. Use more examples, a shorter context or a smaller "
-                "support, or raise the limit."
+                f"the search for rivals among {self.hypotheses:,} hypotheses read {self.spent:,} words of data without "
+                f"an answer: the limit is {self.limit:,}. Use more examples, a shorter context or a smaller support, "
+                "or increase the limit."
             )
 
 

@@ -18,8 +18,8 @@ def draw_support(key: Key[Array, ""], *, context_length: int, support_size: int)
     """A uniform subset of `support_size` positions out of `context_length`, in increasing order."""
     if not 0 <= support_size <= context_length:
         raise Refusal(
-            f"draw got {support_size=} with {context_length=}: the support is a set of positions, so "
-            f"0 <= support_size <= {context_length}. Shorten the support or lengthen the context."
+            f"draw got {support_size=} with {context_length=}: the support is a set of positions, so 0 <= support_size "
+            f"<= {context_length}. Choose a smaller support or a longer context."
         )
     if support_size == 0:
         return jnp.zeros(0, jnp.int32)

@@ -71,7 +71,9 @@ def ideal_sample_size(
     41
     """
     if not failure > 0:
-        raise Refusal(f"ideal_sample_size got {failure=}: some rivals are always possible. Give a positive number.")
+        raise Refusal(
+            f"ideal_sample_size got {failure=}: a rival always has some probability to survive. Give a positive number."
+        )
     asked = functools.partial(expected_rivals, function, context_length=context_length, probability=probability)
     high = 1
     while asked(sample_size=high) > failure:
@@ -101,16 +103,21 @@ def _arguments(
     else:
         table = (parse(function) if isinstance(function, str) else function).reduced[1]
     if context_length is None:
-        raise Refusal("an ideal learner got an expression without a context length. Say among how many bits it looks.")
+        raise Refusal(
+            "an ideal learner got an expression without a context length, so it does not know among how many bits to "
+            "look. Give a context length."
+        )
     size = _variables(table)
     if not 1 <= size <= context_length:
         raise Refusal(
-            f"an ideal learner got a function of {size} variables with {context_length=}: it looks for 1 to "
-            f"{context_length} positions. Shorten the support or lengthen the context."
+            f"an ideal learner got a function of {size} variables with {context_length=}: there must be 1 to "
+            f"{context_length} variables. Choose a smaller support or a longer context."
         )
     probability = balanced_probability(weight_counts(table)) if probability is None else probability
     if not 0 < probability < 1:
-        raise Refusal(f"an ideal learner got {probability=}: the probability of a 1 lies strictly between 0 and 1.")
+        raise Refusal(
+            f"an ideal learner got {probability=}: the probability of a 1 must lie strictly between 0 and 1. Change it."
+        )
     return table, context_length, probability
 
 
@@ -144,8 +151,8 @@ def _automorphisms(packed: bytes) -> int:
 def _check(size: int) -> None:
     if size > MOST_VARIABLES:
         raise Refusal(
-            f"an ideal learner got a function of {size} variables that are not interchangeable: overlaps are "
-            f"enumerated for at most {MOST_VARIABLES}. Take a smaller or a symmetric function."
+            f"an ideal learner got a function of {size} variables that are not interchangeable: overlaps can be "
+            f"enumerated for at most {MOST_VARIABLES}. Use a smaller or a symmetric function."
         )
 
 

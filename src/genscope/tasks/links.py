@@ -200,7 +200,7 @@ class TwoLayerLink(AbstractLink):
         if len(w) != 2 or b != w[:1] or a != w[:1] or self.count < 1 or w[1] % self.count:
             raise Refusal(
                 f"TwoLayerLink got weight {w}, bias {b}, outer {a} and count={self.count}: the shapes must be [m, "
-                "q*d], [m] and [m], for q tokens. Make the sizes fit."
+                "q*d], [m] and [m], for q tokens. Make the sizes agree."
             )
 
     @property
@@ -231,8 +231,8 @@ def draw_link(name: str, key: Key[Array, ""], *, sparsity: int, dim: int) -> Abs
     """A random link of a family."""
     if name not in LINKS or sparsity < 1 or dim < 1:
         raise Refusal(
-            f"got the link {name!r} of {sparsity=}, {dim=}: links are {', '.join(LINKS)}, of at least one token of at "
-            "least one dimension. Choose among these."
+            f"got the link {name!r} with {sparsity=}, {dim=}: links are {', '.join(LINKS)}, and both sizes must be at "
+            "least 1. Correct the one that is not."
         )
     return LINKS[name].draw(key, sparsity=sparsity, dim=dim)
 

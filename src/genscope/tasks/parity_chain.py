@@ -31,7 +31,8 @@ class ParityChain(AbstractTask):
         if self.relevant.shape != (self.context_length,):
             raise Refusal(
                 f"ParityChain got relevant of shape {self.relevant.shape} with context_length={self.context_length}: "
-                "every position is relevant or not. Give one truth value for each, or use ParityChain.at."
+                "it must say of every position whether it is relevant. Give one truth value for each, or use "
+                "ParityChain.at."
             )
 
     @classmethod
@@ -41,8 +42,8 @@ class ParityChain(AbstractTask):
         inside = positions.ndim == 1 and positions.size and ((positions >= 0) & (positions < context_length)).all()
         if not inside or len(np.unique(positions)) < len(positions):
             raise Refusal(
-                f"ParityChain.at got support={positions.tolist()} with {context_length=}: the support is a list of "
-                f"distinct positions 0, ..., {context_length - 1}, one at least. Correct the positions."
+                f"ParityChain.at got support={positions.tolist()} with {context_length=}: the support must be a list "
+                f"of distinct positions from 0 to {context_length - 1}, at least one. Correct the positions."
             )
         return cls(jnp.zeros(context_length, bool).at[positions].set(True), context_length)
 

@@ -34,8 +34,9 @@ class SilentHalf(AbstractTask):
         n = self.encoding.shape[-2]
         if n % 2 or not 1 <= self.sparsity <= n // 2 or self.dim < 1:
             raise Refusal(
-                f"SilentHalf got {n} tokens, sparsity={self.sparsity}, dim={self.dim}: an even number of tokens, half "
-                "of which hold the q that are asked for, of dimension 1 or more. Change these."
+                f"SilentHalf got {n} tokens, sparsity={self.sparsity}, dim={self.dim}: the number of tokens must be "
+                "even, half of them must hold the q that are asked for, and dim must be at least 1. Correct the one "
+                "that is not."
             )
 
     @classmethod

@@ -45,8 +45,8 @@ class AbstractSparseBoolean(AbstractTask):
     def __check_init__(self):
         if not 0 <= self.probability <= 1:
             raise Refusal(
-                f"{type(self).__name__} got probability={self.probability}: a bit is 1 with a probability between 0 "
-                "and 1. Leave it out for balanced labels."
+                f"{type(self).__name__} got probability={self.probability}: the probability that a bit is 1 must lie "
+                "between 0 and 1. Leave it out for balanced labels."
             )
         if isinstance(self.support, Tracer):
             return
@@ -54,7 +54,7 @@ class AbstractSparseBoolean(AbstractTask):
         if len(np.unique(positions)) < len(positions) or ((positions < 0) | (positions >= self.context_length)).any():
             raise Refusal(
                 f"{type(self).__name__} got support={positions.tolist()} with context_length={self.context_length}: "
-                f"the support is a list of distinct positions 0, ..., {self.context_length - 1}. Correct the "
+                f"the support must be a list of distinct positions from 0 to {self.context_length - 1}. Correct the "
                 "positions or lengthen the context."
             )
 
@@ -104,8 +104,8 @@ class AbstractSymmetric(AbstractSparseBoolean):
     def __check_init__(self):
         if self.support_size == 0:
             raise Refusal(
-                f"{type(self).__name__} got an empty support: it combines one or more bits. Name at least one "
-                "position, or write a constant as SparseExpression.parse('1', context_length=...)."
+                f"{type(self).__name__} got an empty support: it needs at least one bit. Name at least one position, "
+                "or write a constant as SparseExpression.parse('1', context_length=...)."
             )
 
     @classmethod
@@ -311,8 +311,8 @@ def _array(support: Positions) -> Int[Array, " s"]:
     positions = np.asarray(support)
     if positions.ndim != 1 or not (positions.size == 0 or np.issubdtype(positions.dtype, np.integer)):
         raise Refusal(
-            f"a sparse task got support={positions.tolist()}: the support is a list of positions, which are integers. "
-            "Give a list such as [5, 20, 30]."
+            f"a sparse task got support={positions.tolist()}: the support must be a list of positions, which are "
+            "integers. Give a list such as [5, 20, 30]."
         )
     return jnp.asarray(positions, dtype=jnp.int32)
 

@@ -36,7 +36,9 @@ def rademacher_encoding(
     By Hoeffding, $P(\text{some }|\langle\omega_i,\omega_j\rangle|>\frac12)\le N^2e^{-d_e/8}$.
     """
     if tokens < 1 or dim < 1:
-        raise Refusal(f"rademacher_encoding got {tokens=}, {dim=}: both are counts. Give at least 1.")
+        raise Refusal(
+            f"rademacher_encoding got {tokens=}, {dim=}: both must be at least 1. Increase the one that is not."
+        )
     if max_correlation is None:
         return _signs(key, tokens, dim)
     rows: list[np.ndarray] = []
@@ -47,8 +49,8 @@ def rademacher_encoding(
                 return jnp.asarray(np.stack(rows))
     raise Refusal(
         f"rademacher_encoding got {tokens=}, {dim=}, {max_correlation=}: only {len(rows)} rows that far apart were "
-        f"found among {_TRIES * tokens}. Raise the dimension ({math.ceil(8 * math.log(2 * tokens**2))} suffices for "
-        "1/2 with probability 1/2) or the correlation."
+        f"found in {_TRIES * tokens} tries. Increase the dimension ({math.ceil(8 * math.log(2 * tokens**2))} is enough "
+        "for 1/2 with probability 1/2) or the correlation."
     )
 
 

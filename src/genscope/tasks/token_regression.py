@@ -49,11 +49,13 @@ class TokenRegression(AbstractTask):
 
     def __check_init__(self):
         if self.scale not in ("none", "sqrt_d_over_q"):
-            raise Refusal(f"TokenRegression got scale={self.scale!r}: none or sqrt_d_over_q. Choose one of them.")
+            raise Refusal(
+                f"TokenRegression got scale={self.scale!r}: scales are none and sqrt_d_over_q. Choose one of them."
+            )
         if not self.replace and self.sparsity > self.context_length:
             raise Refusal(
-                f"TokenRegression got {self.sparsity} distinct positions among {self.context_length} tokens: there are "
-                "at most as many. Allow repeated positions (replace=True) or lengthen the context."
+                f"TokenRegression got {self.sparsity} distinct positions among {self.context_length} tokens: there "
+                "cannot be more positions than tokens. Allow repeated positions (replace=True) or lengthen the context."
             )
 
     @classmethod
@@ -110,7 +112,8 @@ class TokenRegression(AbstractTask):
         if self.length is not None or context_length < rows or encoding_dim < columns:
             raise Refusal(
                 f"TokenRegression.padded got {context_length=}, {encoding_dim=} for {rows} tokens with encodings of "
-                f"{columns}: padding only adds, and once. Pad the original task, to sizes at least as large."
+                f"{columns}: a task can only be padded once, and only to sizes at least as large. Pad the original "
+                "task, or increase the sizes."
             )
         encoding = jnp.pad(self.encoding, ((0, context_length - rows), (0, encoding_dim - columns)))
         return dataclasses.replace(self, encoding=encoding, length=jnp.asarray(rows, dtype="int32"))
@@ -148,7 +151,7 @@ class TokenRegression(AbstractTask):
         if prompt.shape != (self.context_length, self.dim + self.sparsity):
             raise Refusal(
                 f"TokenRegression got a prompt of shape {prompt.shape}: one prompt has {self.context_length} rows of "
-                f"{self.dim} + {self.sparsity} numbers. Use jax.vmap for several, or change the task."
+                f"{self.dim} + {self.sparsity} numbers. Use jax.vmap for several prompts, or change the task."
             )
         return prompt[:, : self.dim], prompt[:, self.dim :].astype("int32")
 

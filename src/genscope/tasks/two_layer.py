@@ -61,8 +61,8 @@ def squares(
     """
     if not (1e-100 <= radius <= 1e100 and 1e-100 <= error <= 1e100 and order in (2.0, math.inf)):
         raise Refusal(
-            f"two_layer got {radius=}, {error=}, {order=}: radius and error lie between 1e-100 and 1e100, the order of "
-            "the norm is 2 or infinity. Give such numbers."
+            f"two_layer got {radius=}, {error=}, {order=}: radius and error must lie between 1e-100 and 1e100, and the "
+            "order of the norm must be 2 or infinity. Correct the one that is not."
         )
     count, width = rows.shape
     lengths = np.linalg.norm(rows, axis=1)
@@ -73,9 +73,9 @@ def squares(
     units = 2 * pieces * count + 1
     if units * width > _MOST or rounding > error / 2:
         raise Refusal(
-            f"two_layer got {radius=}, {error=}: squares of numbers up to {reach.max():.3g} would take {units:.3g} "
-            f"hidden units with {width} weights each, and rounding errs by {rounding:.2g}; there may be {_MOST} "
-            "weights, and half of the error may be rounding. Allow a larger error or shorter tokens."
+            f"two_layer got {radius=}, {error=}: squares of numbers up to {reach.max():.3g} would need {units:.3g} "
+            f"hidden units with {width} weights each, with a rounding error of {rounding:.2g}; at most {_MOST} weights "
+            "are allowed, and at most half of the error may be rounding. Allow a larger error, or use shorter tokens."
         )
     steps = reach / pieces
     lowered = float(steps @ steps) / 8

@@ -76,8 +76,8 @@ def draw_unique(
     drawn = size if capacity is None else capacity
     if attempts < 1 or not 0 <= size <= drawn:
         raise Refusal(
-            f"draw_unique got {size=}, {attempts=}, {capacity=}: it makes at least one attempt, and draws no fewer "
-            "examples than it returns. Raise attempts to 1 or more, and capacity to the size or leave it out."
+            f"draw_unique got {size=}, {attempts=}, {capacity=}: attempts must be at least 1, and capacity at least "
+            "size. Increase the one that is not, or leave the capacity out."
         )
     attempt = 0
     while True:
@@ -107,8 +107,8 @@ def _examples(
     bits = all(array.dtype == bool or np.isin(array, (0, 1)).all() for array in (x, y))
     if y.ndim != 1 or x.shape != (len(y), task.context_length) or not bits:
         raise Refusal(
-            f"find_rival got x of shape {x.shape} and y of shape {y.shape}: examples are bits 0 or 1, x of shape "
-            f"[m, {task.context_length}] and y of shape [m]. Give a batch drawn from the task."
+            f"find_rival got x of shape {x.shape} and y of shape {y.shape}: both must consist of bits 0 or 1, x of "
+            f"shape [m, {task.context_length}] and y of shape [m]. Give a batch drawn from the task."
         )
     return x.astype(bool, copy=False), y.astype(bool, copy=False)
 

@@ -50,9 +50,9 @@ class WalshSum(AbstractTask):
         sets = math.comb(context_length, degree) if 1 <= degree <= context_length else 0
         if not 1 <= sparsity <= sets or basis not in ("chi", "phi"):
             raise Refusal(
-                f"WalshSum.draw got {degree=}, {sparsity=}, {basis=} with {context_length=}: supports are different "
-                f"sets of `degree` positions, of which there are {sets}, and the basis is 'chi' or 'phi'. Lower the "
-                "sparsity, or change the degree."
+                f"WalshSum.draw got {degree=}, {sparsity=}, {basis=} with {context_length=}: supports must be "
+                f"different sets of `degree` positions, of which there are {sets}, and the basis 'chi' or 'phi'. "
+                "Reduce the sparsity, or change the degree."
             )
         members = _distinct(stream(key, "supports"), context_length, degree, sparsity)
         sizes = jnp.abs(jr.normal(stream(key, "coefficients"), (sparsity,)))

@@ -144,14 +144,14 @@ class _Run:
         self.trained, self.fixed = eqx.partition(model, trainable)
         if not jax.tree.leaves(self.trained):
             raise Refusal(
-                f"fit got a {type(model).__name__} without parameters: weights are floating point arrays. Give a model "
-                "that has some."
+                f"fit got a {type(model).__name__} without parameters: weights must be floating-point arrays. Give a "
+                "model with weights."
             )
         if not isinstance(source, AbstractSource) or not isinstance(optimizer, Optimizer):
             raise Refusal(
-                f"fit got a {type(source).__name__} as source and a {type(optimizer).__name__} as optimizer: examples "
-                "come from a source, such as train.Whole(batch), and steps from an optimizer, such as "
-                "train.adam(1e-3). Give these."
+                f"fit got a {type(source).__name__} as source and a {type(optimizer).__name__} as optimizer: the "
+                "source must be one such as train.Whole(batch), and the optimizer one such as train.adam(1e-3). Give "
+                "these."
             )
         self.source, self.objective, self.optimizer, self.brief = source, as_objective(objective), optimizer, brief
         steady = dataclasses.replace(optimizer, schedule=None)  # what the steps need of it are factors

@@ -35,7 +35,7 @@ def _positive(caller: str, **values: Any) -> None:
     wrong = {name: float(value) for name, value in values.items() if not value > 0}
     if wrong:
         name, value = next(iter(wrong.items()))
-        raise Refusal(f"{caller} got {name}={value:g}: it is a size above 0. Give a positive number for {name}.")
+        raise Refusal(f"{caller} got {name}={value:g}: it must be positive. Change {name}.")
 
 
 class Regularised(AbstractObjective):
@@ -128,8 +128,8 @@ def gradient_norm(progress: TrainingState) -> float:
     """Length of the gradient of a run's objective, at its model, over its whole sample."""
     if not isinstance(progress.source, Whole) or progress.source.key is not None:
         raise Refusal(
-            f"Stationary got a run on {type(progress.source).__name__}: it asks for the gradient over a whole sample, "
-            "without noise. Train on train.Whole(examples) without a key."
+            f"Stationary got a run on {type(progress.source).__name__}: it needs the gradient over the whole training "
+            "set, without noise. Train on train.Whole(examples) without a key."
         )
     arrays, static = split((progress.fixed, progress.objective, progress.source.examples))
     compiled = program(_gradient_norm, ("static",), (), brief=progress.brief)

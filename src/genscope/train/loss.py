@@ -50,7 +50,7 @@ class Loss:
             if values.shape != (len(y),):
                 raise Refusal(
                     f"the loss {self.name} returned an array of shape {values.shape[1:]} for one example: the loss of "
-                    "an example is one number. Return for example the mean."
+                    "an example must be one number. Return, for example, the mean."
                 )
             return values.astype(outputs.dtype)
         self._check_shapes(outputs.shape, y)
@@ -82,20 +82,20 @@ class Loss:
             if wrong.any():
                 raise Refusal(
                     f"got the label {labels[wrong][0]} in example {np.argwhere(wrong)[0][0]} for a model with "
-                    f"{outputs[-1]} classes: labels are whole numbers from 0 to {outputs[-1] - 1}, or {IGNORED} for a "
-                    "token that does not count. Number the classes from 0, or give a model with more outputs."
+                    f"{outputs[-1]} classes: labels must be whole numbers from 0 to {outputs[-1] - 1}, or {IGNORED} "
+                    "for a token that does not count. Number the classes from 0, or give a model with more outputs."
                 )
             empty = np.flatnonzero((labels == IGNORED).reshape(len(labels), -1).all(axis=1))
             if len(empty):
                 raise Refusal(
-                    f"got example {empty[0]} without a label that counts ({len(empty)} such examples in all): the loss "
-                    "of an example is a mean over its labels. Leave these examples out."
+                    f"got example {empty[0]} without any label that counts ({len(empty)} such examples in all): the "
+                    "loss of an example is the mean over its labels. Leave these examples out."
                 )
         elif self.labels != "numbers" and not np.isin(labels, (0, 1)).all():
             strange = labels[~np.isin(labels, (0, 1))].reshape(-1)[0]
             raise Refusal(
-                f"got the label {strange} for the {self.name} loss of one logit: classes are 0 and 1, so it takes "
-                "labels 0 and 1. Convert the labels, take the squared loss, or give a model with a logit per class."
+                f"got the label {strange} for the {self.name} loss of one logit: labels must be 0 and 1. Convert the "
+                "labels, use the squared loss, or give a model with one logit per class."
             )
 
     def _check_shapes(self, outputs: Sequence[int], y: Shaped[Array | np.ndarray, "size ..."]) -> None:
@@ -103,13 +103,14 @@ class Loss:
             if len(outputs) < 2 or tuple(outputs[:-1]) != tuple(y.shape) or outputs[-1] < 2:
                 raise Refusal(
                     f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {y.shape}: "
-                    "outputs have one more axis, with a logit for each class, at least two. Give a model with a "
-                    "logit per class, y with one class per example or token, or take the logistic loss for one logit."
+                    "outputs must have one more axis, with one logit for each of at least two classes. Give a model "
+                    "with one logit per class, y with one class per example or token, or use the logistic loss for a "
+                    "single logit."
                 )
             if not (jnp.issubdtype(y.dtype, jnp.integer) or y.dtype == bool):
                 raise Refusal(
-                    f"the {self.name} loss got labels of type {y.dtype}: classes are whole numbers. Convert y, for "
-                    "example by y.astype('int64')."
+                    f"the {self.name} loss got labels of type {y.dtype}: classes must be whole numbers. Convert y, for "
+                    "example with y.astype('int64')."
                 )
         elif tuple(outputs) != tuple(y.shape):
             more = (
@@ -118,9 +119,9 @@ class Loss:
                 else ""
             )
             raise Refusal(
-                f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {tuple(y.shape)}: a "
-                "label has the shape of an output. Reshape y, for example by y.reshape(len(y)), or give a model with "
-                f"that output.{more}"
+                f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {tuple(y.shape)}: "
+                "labels must have the shape of the outputs. Reshape y, for example with y.reshape(len(y)), or give a "
+                f"model with that output.{more}"
             )
 
 

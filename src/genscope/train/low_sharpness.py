@@ -41,9 +41,8 @@ class LowSharpness(AbstractObjective):
     def __check_init__(self):
         if not (0 <= self.mu < jnp.inf and 0 <= self.nu < jnp.inf and self.probes >= 1):
             raise Refusal(
-                f"LowSharpness got mu={float(self.mu):g}, nu={float(self.nu):g} and probes={self.probes}: the weights "
-                "of norm and trace are not negative, and a trace takes at least one probe. Correct the one that does "
-                "not fit."
+                f"LowSharpness got mu={float(self.mu):g}, nu={float(self.nu):g} and probes={self.probes}: mu and nu "
+                "must not be negative, and there must be at least one probe. Correct the one that is out of range."
             )
 
     def losses(self, model, batch):
@@ -54,7 +53,7 @@ class LowSharpness(AbstractObjective):
         """The sum, with one estimate of the trace; the probes come from the key."""
         if key is None:
             raise Refusal(
-                "LowSharpness got a source without a key: the trace is estimated by random signs. Give the source a "
+                "LowSharpness got a source without a key: the trace is estimated with random signs. Give the source a "
                 "key, as in train.Whole(examples, key)."
             )
         weights, rest = eqx.partition(model, eqx.is_inexact_array)

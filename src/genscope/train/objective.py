@@ -137,7 +137,8 @@ class PacBayes(AbstractObjective):
         if not (self.clip > 0 and 0 < self.confidence < 1 and self.sample_size > 0):
             raise Refusal(
                 f"PacBayes got clip={self.clip}, confidence={self.confidence}, sample_size={self.sample_size}: clip "
-                "and sample size are positive, the confidence lies between 0 and 1. Correct the one that is not."
+                "and sample size must be positive, and the confidence must lie between 0 and 1. Correct the one that "
+                "is out of range."
             )
 
     def losses(self, model, batch):
@@ -156,7 +157,9 @@ class PacBayes(AbstractObjective):
 
 def _given(key: Key[Array, ""] | None) -> Key[Array, ""]:
     if key is None:
-        raise Refusal("an objective with noise got a source without a key: noise is drawn. Give the source a key.")
+        raise Refusal(
+            "an objective with weight noise got a source without a key: the noise is random. Give the source a key."
+        )
     return key
 
 

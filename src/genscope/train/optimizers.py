@@ -26,7 +26,7 @@ def number(value: Any) -> Array:
 
 def _rates(rate: PyTree) -> PyTree:
     if not all(isinstance(each, jax.Array) or 0 <= each < np.inf for each in jax.tree.leaves(rate)):
-        raise Refusal(f"an optimizer got {rate=}: rates and decays are positive numbers. Give one, such as 1e-3.")
+        raise Refusal(f"an optimizer got {rate=}: learning rates and decays must be positive. Give, for example, 1e-3.")
     return jax.tree.map(number, rate)
 
 

@@ -23,7 +23,7 @@ def padded_size(size: int, *, smallest: int = 32, steps: int = 4) -> int:
     [512, 512, 1024]
     """
     if size < 1:
-        raise Refusal(f"padded_size got {size=}: a sample holds at least one example. Give 1 or more.")
+        raise Refusal(f"padded_size got {size=}: a sample must hold at least one example. Give 1 or more.")
     power = smallest
     while 2 * power < size:
         power *= 2

@@ -47,7 +47,8 @@ class GaussianPosterior(eqx.Module):
         """One deviation for all weights to start with."""
         if not deviation > 0:
             raise Refusal(
-                f"GaussianPosterior.around got {deviation=}: weights are drawn with a positive deviation. Give one."
+                f"GaussianPosterior.around got {deviation=}: the standard deviation of the weights must be positive. "
+                "Change it."
             )
         start = jax.tree.map(
             lambda leaf: jnp.full(leaf.shape if by_weight else (), deviation, leaf.dtype), parameters(model)
@@ -71,8 +72,8 @@ def check_deviation(deviation: float | None) -> None:
     """Refuse a deviation of the prior that is none."""
     if deviation is not None and not 0 < deviation < math.inf:
         raise Refusal(
-            f"got {deviation} for the deviation of the prior's weights: it is a positive number, settled without the "
-            "sample. Give one, or none, to pay for the best."
+            f"got {deviation} as the standard deviation of the prior: it must be positive, and chosen without looking "
+            "at the training set. Give one, or leave it out to pay for the best."
         )
 
 

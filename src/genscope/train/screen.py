@@ -55,8 +55,9 @@ def screened(
     count, size = controls.shape
     if not count + 1 < chunk <= size or size % chunk:
         raise Refusal(
-            f"screened got {size} examples in chunks of {chunk}, {count} controls: a standard error needs two examples "
-            "more than controls, and chunks are whole. Make the size a multiple of the chunk."
+            f"screened got {size} examples in chunks of {chunk}, {count} controls: a standard error needs at least two "
+            "more examples than controls, and the examples must fill whole chunks. Make the size a multiple of the "
+            "chunk."
         )
     centred = controls - jnp.mean(controls, axis=1, keepdims=True)
 

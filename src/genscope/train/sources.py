@@ -77,8 +77,8 @@ class Chunks(AbstractSource):
         size, chunks = len(examples.y), -(-capacity // rows)
         if not 0 < size <= capacity or examples.weight is not None:
             raise Refusal(
-                f"Chunks got {size} examples for {capacity=}: it holds at least one, and weighs them itself. Raise "
-                "the capacity, and give no weights."
+                f"Chunks got {size} examples for {capacity=}: it must hold at least one and at most as many as its "
+                "capacity, and it sets the weights itself. Increase the capacity, and give no weights."
             )
         weight = (np.arange(chunks * rows) < size).astype(np.float32)
 
@@ -111,7 +111,8 @@ class Draws(AbstractSource):
         if not 1 <= self.batch_size <= len(self.examples.y):
             raise Refusal(
                 f"{type(self).__name__} got {len(self.examples.y)} examples, batch_size={self.batch_size}: a batch "
-                "holds at least one example, and no more than there are. Take a smaller batch or a larger sample."
+                "must hold at least one example, and no more than there are. Use a smaller batch or a larger training "
+                "set."
             )
 
     def _rows(self, step: Any) -> Array:
@@ -178,7 +179,9 @@ class Fresh(AbstractSource):
 
     def __check_init__(self):
         if self.batch_size < 1:
-            raise Refusal(f"Fresh got batch_size={self.batch_size}: a batch holds examples. Give at least 1.")
+            raise Refusal(
+                f"Fresh got batch_size={self.batch_size}: a batch must hold at least one example. Give 1 or more."
+            )
 
     def steps(self, window: Any, count: int) -> tuple[Any, Any]:
         """Inputs, or their keys."""

@@ -139,7 +139,7 @@ def stopping(until: int | Rule | Sequence[int | Rule], every: int) -> tuple[int,
     limits = [rule for rule in given if isinstance(rule, int | np.integer)]
     if len(limits) != 1 or limits[0] < 1 or every < 1:
         raise Refusal(
-            f"fit got {limits} as numbers of steps, looking every {every}: a run has one limit, and both count steps, "
-            "at least 1. Give one whole number in `until`, with other rules next to it."
+            f"fit got {limits} as numbers of steps, checking every {every}: a run needs exactly one limit, and both "
+            "must be at least 1. Give one whole number in `until`, with other rules next to it."
         )
     return int(limits[0]), [rule for rule in given if rule is not limits[0]]

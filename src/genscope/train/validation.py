@@ -47,7 +47,8 @@ class Validation:
     ) -> None:
         if size < 1 or size % chunk:
             raise Refusal(
-                f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of it."
+                f"Validation got {size=} with {chunk=}: examples come in whole chunks. Make the size a multiple of the "
+                "chunk."
             )
         self.task, self.key, self.predict, self.size, self.chunk = task, key, predict, size, chunk
         self._glance = math.gcd(chunk, GLANCE)

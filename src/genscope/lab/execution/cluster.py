@@ -120,8 +120,8 @@ class Cluster(AbstractContextManager["Cluster"]):
 
     def _lost(self, error: BaseException) -> ConnectionError:
         return ConnectionError(
-            f"The Dask scheduler at {self._address} is gone, or let go of our work ({error}). Every finished trial is "
-            "stored: start the scheduler and its workers again, and then the same study."
+            f"The Dask scheduler at {self._address} is gone, or dropped our work ({error}). Every finished trial is "
+            "stored: restart the scheduler and its workers, and then run the same study again."
         )
 
     def __exit__(self, *_: object) -> None:

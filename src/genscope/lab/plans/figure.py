@@ -83,8 +83,8 @@ class Reference:
         _freeze(self)
         if len(self.x) != len(self.y):
             raise Refusal(
-                f"Reference {self.name!r} got {len(self.x)} values of x and {len(self.y)} of y: a curve has as many "
-                "of one as of the other. Compute y at every x."
+                f"Reference {self.name!r} got {len(self.x)} values of x and {len(self.y)} of y: a curve needs equally "
+                "many. Compute y at every x."
             )
 
 
@@ -152,8 +152,9 @@ class Figure:
         if not isinstance(figure, Figure):
             raise Refusal(
                 f"Figure.from_manifest got {_TYPE}={manifest.get(_TYPE)!r} with fields {', '.join(manifest)}: this "
-                f"genscope knows {', '.join(name for name, kind in _KINDS.items() if issubclass(kind, Figure))} with "
-                "the fields of their classes. Read the store with the version that wrote it, or a newer one."
+                "version of genscope knows "
+                f"{', '.join(name for name, kind in _KINDS.items() if issubclass(kind, Figure))} with the fields of "
+                "their classes. Read the store with the version that wrote it, or a newer one."
             )
         return figure
 
@@ -186,13 +187,13 @@ class Line(Figure):
         super().__post_init__()
         if not isinstance(self.y, Reduction):
             raise Refusal(
-                f"Line {self.title!r} got y={self.y!r}: y is a reduction of the records (Mean, Median, Smallest, "
-                "Crossing, Plateau). Write y=Mean('value') for the mean of a value."
+                f"Line {self.title!r} got y={self.y!r}: y must be a reduction of the records (Mean, Median, Smallest, "
+                "Crossing or Plateau). Write y=Mean('value') for the mean of a value."
             )
         if self.laws and not (isinstance(self.y, Crossing) and {*self.laws} <= {*LAWS}):
             raise Refusal(
-                f"Line {self.title!r} got laws={self.laws} for y={self.y!r}: {', '.join(LAWS)} can be fitted, and to "
-                "thresholds. Choose among them and let y be a Crossing, or leave the laws out."
+                f"Line {self.title!r} got laws={self.laws} for y={self.y!r}: only {', '.join(LAWS)} can be fitted, and "
+                "only to thresholds. Choose among these laws with a Crossing as y, or leave the laws out."
             )
 
 
@@ -233,8 +234,8 @@ class Curves(Figure):
         super().__post_init__()
         if isinstance(self.y, str) or not self.y or (len(self.y) > 1 and self.by is not None):
             raise Refusal(
-                f"Curves {self.title!r} got y={self.y!r} and by={self.by!r}: colour shows either several values or one "
-                "value by an axis. Give a list of names, and `facet` instead of `by` for several."
+                f"Curves {self.title!r} got y={self.y!r} and by={self.by!r}: color shows either several values, or one "
+                "value along an axis. Give a list of names, and for several values `facet` instead of `by`."
             )
 
 
@@ -262,8 +263,8 @@ class Blocks:
         _freeze(self)
         if len(self.names) != len(self.sizes):
             raise Refusal(
-                f"Blocks got {len(self.names)} names and {len(self.sizes)} sizes: every part has both. Give as many of "
-                "one as of the other, None for a size that follows from the rest."
+                f"Blocks got {len(self.names)} names and {len(self.sizes)} sizes: every block needs both. Give equally "
+                "many, with None for a size that follows from the rest."
             )
 
     def edges(self, size: int) -> list[int]:
@@ -355,7 +356,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise Refusal(f"a figure holds {value}: JSON knows finite numbers only. Leave the point out of the figure.")
+        raise Refusal(f"a figure holds {value}: JSON only has finite numbers. Leave the point out of the figure.")
     return value
 
 

@@ -38,8 +38,8 @@ def share_of(level: Level) -> tuple[float, bool]:
         share = math.nan
     if not 0 < share < 1 or rest or isinstance(level, str) != bool(of_plateau):
         raise Refusal(
-            f"Search got level={level!r}: a level is a share of successes, strictly between 0 and 1. "
-            f"Choose one, such as 0.8 or '0.8{OF_PLATEAU}'."
+            f"Search got level={level!r}: a level must be a share of successes, strictly between 0 and 1. Choose, for "
+            f"example, 0.8 or '0.8{OF_PLATEAU}'."
         )
     return share, bool(of_plateau)
 
@@ -83,25 +83,27 @@ class Search:
         for level in self.levels:
             share_of(level)
         if not self.levels or len({*self.levels}) < len(self.levels):
-            raise Refusal(f"Search got level={self.level}: it looks for one level or several. Name each of them once.")
+            raise Refusal(
+                f"Search got level={self.level}: give one level or several different ones. Name each of them once."
+            )
         if not 0.5 <= self.confidence < 1:
-            raise Refusal(f"Search got confidence={self.confidence}: allowed are 0.5 to below 1. Try 0.95.")
+            raise Refusal(f"Search got confidence={self.confidence}: it must be at least 0.5 and below 1. Try 0.95.")
         if not 1 <= self.lowest < self.highest:
             raise Refusal(
-                f"Search got lowest={self.lowest} and highest={self.highest}: sizes are positive and the highest is "
-                "above the lowest. Widen the range."
+                f"Search got lowest={self.lowest} and highest={self.highest}: sizes must be positive, and highest "
+                "above lowest. Widen the range."
             )
         if self.start is not None and not self.lowest <= self.start <= self.highest:
             raise Refusal(
-                f"Search got start={self.start}: a guess lies between {self.lowest} and {self.highest}. "
+                f"Search got start={self.start}: the initial guess must lie between {self.lowest} and {self.highest}. "
                 "Move it, widen the range, or leave it out."
             )
         if not self.width > 0:
-            raise Refusal(f"Search got width={self.width}: a width is positive. Ask for 0.1, say.")
+            raise Refusal(f"Search got width={self.width}: the width must be positive. Try 0.1.")
         if not 1 <= self.batch <= self.round <= self.trials or self.round % self.batch:
             raise Refusal(
-                f"Search got batch={self.batch}, round={self.round} and trials={self.trials}: a round is a number of "
-                "whole batches, and at most all trials. Make the round a multiple of the batch."
+                f"Search got batch={self.batch}, round={self.round} and trials={self.trials}: a round must consist of "
+                "whole batches, and of no more than all trials. Make the round a multiple of the batch."
             )
 
     @property
@@ -221,7 +223,7 @@ def tried_only(counts: Counts) -> Counts:
     for size, (won, n) in counts.items():
         if not (size > 0 and 0 <= won <= n):
             raise Refusal(
-                f"A threshold got {won} successes in {n} trials at size {size}: sizes must be positive, with no "
-                "more successes than trials. Check the counts."
+                f"A threshold got {won} successes in {n} trials at size {size}: sizes must be positive, with no more "
+                "successes than trials. Check the counts."
             )
     return {size: (won, n) for size, (won, n) in counts.items() if n}

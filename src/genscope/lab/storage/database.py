@@ -77,7 +77,7 @@ def parse(url: str) -> sa.URL:
         parts = parts.set(drivername="postgresql+psycopg")
         _check_options(parts)
         return parts
-    raise Refusal(f"Store got a {scheme}:// URL: stores live in SQLite or PostgreSQL. Use {_EXAMPLES}")
+    raise Refusal(f"Store got a {scheme}:// URL: a store must be in SQLite or PostgreSQL. Use {_EXAMPLES}")
 
 
 def _check_options(url: sa.URL) -> None:
@@ -157,8 +157,8 @@ def _sqlite_engine(path: Path, *, read_only: bool) -> sa.Engine:
         if error.errno is None:
             raise
         raise PermissionError(
-            f"Store got {path}, which this user may not reach ({error.strerror}). "
-            "Change the permissions of its directories, or choose another place."
+            f"Store got {path}, which this user has no access to ({error.strerror}). Change the permissions of its "
+            "directories, or choose another place."
         ) from None
     mode = "ro" if read_only else "rwc"
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
@@ -214,8 +214,8 @@ def _check_file(path: Path, *, read_only: bool) -> None:
         raise Refusal(f"Store got {path}, a directory: a SQLite store is a file. Add a file name to the URL.")
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"Store got {path}, but there is no directory {path.parent}: a store is made in an existing directory. "
-            "Make it first, or correct the path."
+            f"Store got {path}, but there is no directory {path.parent}: a store must be created in an existing "
+            "directory. Create the directory first, or correct the path."
         )
     if not path.exists():
         if read_only:
@@ -225,7 +225,7 @@ def _check_file(path: Path, *, read_only: bool) -> None:
             )
     else:
         if not os.access(path, os.R_OK):
-            raise PermissionError(f"Store got {path}, which may not be read by this user. Change its permissions.")
+            raise PermissionError(f"Store got {path}, which this user may not read. Change its permissions.")
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
         if head and head != _MAGIC:
@@ -236,8 +236,8 @@ def _check_file(path: Path, *, read_only: bool) -> None:
     unwritable = next((p for p in (path.parent, path) if p.exists() and not os.access(p, os.W_OK)), None)
     if unwritable and not read_only:
         raise PermissionError(
-            f"Store got {path}, but {unwritable} may not be written by this user: a store needs to write its file and, "
-            "beside it, its log. Change the permissions, choose another place, or open it for reading only."
+            f"Store got {path}, but this user may not write {unwritable}: a store must write its file and a log next "
+            "to it. Change the permissions, choose another place, or open the store read-only."
         )
 
 

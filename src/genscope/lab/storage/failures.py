@@ -88,13 +88,13 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> E
     state = getattr(original, "sqlstate", None)
     if code == sqlite3.SQLITE_FULL or state == "53100":
         return OSError(
-            f"The store {name} could not write ({told}): what was committed before is safe. "
-            "Free some space and run the same command again."
+            f"The store {name} could not be written ({told}): everything committed so far is safe. Free some space and "
+            "run the same command again."
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM) or state in ("42501", "25006"):
         return PermissionError(
-            f"The store {name} cannot be opened or written ({told}): nothing was changed. "
-            "Check the permissions of the file and its directory, or of the user in the database, or go elsewhere."
+            f"The store {name} cannot be opened or written ({told}): nothing was changed. Check the permissions of the "
+            "file and its directory, or of the database user, or choose another place."
         )
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or state == "55P03":
         return TimeoutError(
@@ -116,6 +116,6 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> E
             "there. Check host, port, database, user, password and network, and run the same command again."
         )
     return OSError(
-        f"The store {name} failed ({told}): what was committed before is safe. "
-        "Check the disk or the server, and run the same command again."
+        f"The store {name} failed ({told}): everything committed so far is safe. Check the disk or the server, and run "
+        "the same command again."
     )
