@@ -98,7 +98,7 @@ def test_one_layer_costs_more_than_its_heads():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"input_norm": 1.5}, "input_norm=1.5.* at least 0 and at most 1. Give"),
+        ({"input_norm": 1.5}, "input_norm=1.5.* at least 0 and at most 1. Change"),
         ({"layers": 0}, "layers=0.* at least 1"),
         ({"layers": 10**6}, "layers=1000000.* at most 1000"),
         ({"value_21": [1.0]}, "'value_21': 1.* for 2 parts"),

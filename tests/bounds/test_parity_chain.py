@@ -226,5 +226,5 @@ def test_what_is_refused():
         parity_chain(context_length=1, samples=100)
     with pytest.raises(ValueError, match="Choose one of"):
         parity_chain(context_length=8, samples=100, method="two-pass")
-    with pytest.raises(ValueError, match="Give such a number for sigma"):
+    with pytest.raises(ValueError, match="Change sigma"):
         parity_chain(context_length=8, samples=100, sigma=0)

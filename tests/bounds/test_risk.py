@@ -101,5 +101,5 @@ def test_from_a_head_to_a_sample_size():
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.1, 1.5])
 def test_a_confidence_is_inside_the_unit_interval(confidence):
-    with pytest.raises(ValueError, match=r"confidence=.* above 0 and below 1. Give such a number"):
+    with pytest.raises(ValueError, match=r"confidence=.* above 0 and below 1. Change confidence"):
         generalization(rademacher=0.1, samples=10, confidence=confidence)

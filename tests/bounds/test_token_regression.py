@@ -183,5 +183,5 @@ def test_options_that_a_form_does_not_know_are_refused():
         token_regression_cover(epsilon=1.0, **CASE, points=10, form="printed")
     with pytest.raises(ValueError, match="Leave it out, or choose the"):
         token_regression_risk(**RISK, constant=2.0)
-    with pytest.raises(ValueError, match="Give such a number for epsilon"):
+    with pytest.raises(ValueError, match="Change epsilon"):
         token_regression_cover(epsilon=0.0, **CASE)

@@ -123,7 +123,7 @@ def test_help_has_options_meanings_and_theorem(bound):
         (["linear-cover", *LINEAR, "--outputs", 3], "got --outputs 3: its options are --weight-norm, --input-norm"),
         (["linear-cover", *LINEAR[2:]], "got no value for --weight-norm (norm bound of the weights)"),
         (["linear-cover", *LINEAR[:-1], 0], "points=0.0"),
-        (["linear-cover", *LINEAR[:-1], "nan"], "Give such a number for points"),
+        (["linear-cover", *LINEAR[:-1], "nan"], "Change points"),
         (["linear-cover", *LINEAR[:-1], "many"], "unable to parse string as a number"),
         (["linear-cover", *LINEAR, "--vary", "outputs=1:9"], "the options that can vary are weight_norm, input_norm"),
         (["linear-cover", *LINEAR, "--vary", "points=9:1"], "Write --vary points=FROM:TO"),

@@ -165,4 +165,4 @@ def test_what_fits_is_not_complained_about(refused):
     assert "--seed" not in said
     both = refused("construct", "x0 & x1", "--context-length", "0", "--seed", "-1")
     assert "--context-length 0 and --seed -1" in both
-    assert "Correct the one that is out of range." in both
+    assert "Correct them." in both

@@ -242,5 +242,5 @@ def test_what_is_refused():
         parity_chain(1)
     with pytest.raises(ValueError, match="Correct the one that is out of range"):
         parity_chain(8, leakage=1.0)
-    with pytest.raises(ValueError, match="Fill positions that are not written yet"):
+    with pytest.raises(ValueError, match="Fill positions that are not yet written with zeros"):
         parity_chain(4).model(jnp.zeros(4, bool), 0)

@@ -228,9 +228,9 @@ def test_networks_that_no_memory_holds_are_refused():
     wide = TokenRegression(jnp.ones((2, 4096)) / 64 * jnp.array([[1.0], [-1.0]]), Hermite(jnp.eye(3)), True)
     for build in (token_retrieval, recurrent_retrieval):
         size = {"token_norm": 1.0} if build is token_retrieval else {"token_range": 1.0}
-        with pytest.raises(ValueError, match=r"takes \d+ weights.*Choose fewer or shorter tokens"):
+        with pytest.raises(ValueError, match=r"needs \d+ weights.*Choose fewer or shorter tokens"):
             build(wide, **size)
-    with pytest.raises(ValueError, match="Allow a larger error or shorter tokens"):
+    with pytest.raises(ValueError, match="Allow a larger error, or use shorter tokens"):
         heads(1, Hermite, 1e9)
     with pytest.raises(ValueError, match="error=0"):
         recurrent(1, Hermite, 1.0, error=0.0)

@@ -175,7 +175,7 @@ def test_a_deviation_that_was_settled_before_costs_nothing(regression):
     assert free.divergence == pytest.approx(0, abs=1e-4)
     assert free.certificate < paid.certificate
     assert any("settled likewise" in each for each in free.assumptions)
-    with pytest.raises(Refusal, match="or none, to pay for the best"):
+    with pytest.raises(Refusal, match="or leave it out to pay for the best"):
         certify(posterior, regression, **near, prior_deviation=0.0)
 
 

@@ -167,7 +167,7 @@ def test_parity_without_enough_steps_is_censored():
 @pytest.mark.parametrize(
     ("point", "advice"),
     [
-        ({"context_length": 2}, "Shorten the support or lengthen the context"),
+        ({"context_length": 2}, "Choose a smaller support or a longer context"),
         ({"sample_size": 0}, "Give 1 or more"),
         ({"preset": "minGTP"}, "presets are tuned, minGPT"),
     ],
