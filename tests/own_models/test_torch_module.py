@@ -250,7 +250,7 @@ def test_statistics_of_the_sample_have_no_certificate():
         posterior = GaussianPosterior.around(model, 0.1)
         return certify(posterior, batch, error, prior=prior, key=jr.key(0), draws=20, predict=outputs)
 
-    with pytest.raises(Refusal, match="running statistics of batch normalisation"):
+    with pytest.raises(Refusal, match="running statistics of batch normalization"):
         certified(model)
     moved[1].running_mean.copy_(start[1].running_mean)
     moved[1].running_var.copy_(start[1].running_var)  # its counter of batches, which has no effect, still differs
