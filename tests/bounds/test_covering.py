@@ -80,7 +80,11 @@ def test_order_forms_have_their_constant():
         (lambda: bounds.linear_cover(**LINEAR | {"epsilon": math.nan}), ValueError, "epsilon=nan.* Change epsilon"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": 2.5}), ValueError, "points=2.5.* whole number at least 1"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": math.inf}), ValueError, "points=inf.* Change points"),
-        (lambda: bounds.linear_cover(**LINEAR | {"weight_norm": -1}), ValueError, "weight_norm=-1.* at least 0. Change"),
+        (
+            lambda: bounds.linear_cover(**LINEAR | {"weight_norm": -1}),
+            ValueError,
+            "weight_norm=-1.* at least 0. Change",
+        ),
         (lambda: bounds.linear_cover(**LINEAR | {"points": "9"}), ValueError, "of type str.* Give a Python number"),
         (lambda: bounds.linear_cover(**LINEAR | {"points": True}), ValueError, "of type bool.* Give a Python number"),
         (lambda: bounds.linear_cover(**LINEAR, form="exact"), ValueError, r"form='exact'.* one of \('explicit', 'ord"),

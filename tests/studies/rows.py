@@ -102,6 +102,8 @@ SLOW: list[tuple[str, dict[str, Any]]] = [
     ("edelman2022-lipschitz", {"inequality": "head", "sigma": "tanh", "context_length": 4, "starts": 64, "steps": 20}),
     ("edelman2022-lipschitz", {"inequality": "deep", "sigma": "relu", "context_length": 4, "starts": 16, "steps": 20}),
     ("edelman2022-and", {**_AND, "context_length": 20, "preset": "minGPT"}),
+    ("edelman2022-and-decayed", {**_AND, "preset": "decayed"}),
+    ("edelman2022-and-lapses", {**_AND, "preset": "decayed"}),
     ("edelman2022-and-dropout", {"context_length": 12, "sample_size": 80, "preset": "paper"}),
     ("edelman2022-curves", {"context_length": 20, "sample_size": 50, "preset": "minGPT"}),
     ("edelman2022-attention", {"context_length": 31, "sample_size": 100, "preset": "tuned"}),

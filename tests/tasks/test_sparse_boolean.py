@@ -222,7 +222,10 @@ def test_a_given_probability_is_kept():
         (lambda: SparseExpression(jnp.array([0]), 5, 0.5, 16), r"Correct the number"),
         (lambda: SparseAnd.draw(jr.key(0), context_length=2, support_size=3), r"support_size=3 with context_length=2"),
         (lambda: SparseAnd.draw(jr.key(0), context_length=2, support_size=0), r"empty support"),
-        (lambda: SparseExpression.draw(jr.key(0), context_length=1, expression="x0 & x1"), "Choose a smaller support or a longer context"),
+        (
+            lambda: SparseExpression.draw(jr.key(0), context_length=1, expression="x0 & x1"),
+            "Choose a smaller support or a longer context",
+        ),
     ],
 )
 def test_refusals_teach(make, advice):

@@ -25,7 +25,7 @@ _ORDER: Mapping[str, Sequence[str]] = {  # axes, and their values by the place o
     "architecture": ("transformer", "ffn", "gru", "rnn", "lstm"),
     "network": ("transformer", "mlp", "gru", "rnn", "lstm", "linear"),
     "method": ("chain", "one-pass", "coded-chain"),
-    "preset": ("tuned", "minGPT"),
+    "preset": ("tuned", "minGPT", "decayed"),
     "learner": ("plain", "noisy", "split"),
     "degree": ("1", "2", "3", "4", "5", "6"),
     "sparsity": ("2", "8", "5", "10", "20"),

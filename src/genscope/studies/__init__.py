@@ -3,6 +3,7 @@
 from genscope.lab import Study
 from genscope.studies import (
     edelman2022_and,
+    edelman2022_and_decayed,
     edelman2022_and_dropout,
     edelman2022_and_long,
     edelman2022_and_restarts,
@@ -49,6 +50,8 @@ ALL: tuple[Study, ...] = (
     edelman2022_and_long.STUDY,
     edelman2022_and_dropout.STUDY,
     edelman2022_and_long.SOURCES,
+    edelman2022_and_decayed.PAIRED,
+    edelman2022_and_decayed.STUDY,
     edelman2022_and_restarts.STUDY,
     edelman2022_and_restarts_long.STUDY,
     edelman2022_family.STUDY,

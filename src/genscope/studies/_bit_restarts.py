@@ -145,7 +145,7 @@ def train_restarts(
     every unlabeled input, or after `runs` of them. Held-out examples are looked at when all is over.
     """
     chosen = settings(preset)
-    if chosen.dropout or chosen.decay:
+    if chosen.dropout or chosen.decay or chosen.position_decay:
         raise Refusal(f"restarts got {preset=}: stacks know neither dropout nor decay. Choose tuned or minGPT.")
     drawn = draw_unique(stream(data_key, "training"), task, sample_size, capacity=max(DRAWN, sample_size))
     source = Whole(padded_examples(drawn.batch, padded_size(sample_size, smallest=SHAPE)))

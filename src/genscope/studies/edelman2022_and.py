@@ -75,6 +75,7 @@ LABELS = {
     "preset": "network and preset",
     "tuned": "Transformer",
     "minGPT": "Transformer, minGPT's preset",
+    "decayed": "Transformer, positions decayed",
 }
 AND, BALANCED = "x0 & x1 & x2", 0.5 ** (1 / 3)
 
