@@ -169,7 +169,7 @@ def test_parity_without_enough_steps_is_censored():
     [
         ({"context_length": 2}, "Choose a smaller support or a longer context"),
         ({"sample_size": 0}, "Give 1 or more"),
-        ({"preset": "minGTP"}, "presets are tuned, minGPT"),
+        ({"preset": "minGTP"}, "presets are tuned, decayed, minGPT"),
     ],
 )
 def test_impossible_points_are_refused(point, advice):
