@@ -20,6 +20,7 @@ _PAD = 4.3  # pixels around everything
 _TICK = 7.0  # a tick and the gap to its label
 _LINE = 1.17  # height of a line of text, in sizes of its letters
 _LETTERS = FontProperties(size=12)
+_HEADING = 30.0  # a heading above all, with its gaps
 _NAME = _LINE * 12.5 + 6  # a label of an axis, or a title, and the gap beside it
 
 
@@ -37,11 +38,14 @@ class ChartLayout(LayoutEngine):
         """Place the axes."""
         every = [axes for axes in fig.axes if axes.get_visible()]
         width, height = 72 * fig.get_figwidth(), 72 * fig.get_figheight()
+        headed = _HEADING if fig.get_suptitle() else 0.0
+        for legend in fig.legends:
+            legend.set_bbox_to_anchor((0, 1 - headed / height))
         for _ in range(2):  # how many ticks there are depends on how long the axes are
             longest = max((long for axes in every for _, long in _labels(axes.yaxis)), default=0.0)
             left = _PAD + _NAME + longest + _TICK
             right = _PAD + max(_beyond(axes, fig.dpi / 72) for axes in every)
-            top = _PAD + self.above + (_NAME if any(axes.get_title("left") for axes in every) else _LINE * 6)
+            top = _PAD + headed + self.above + (_NAME if any(axes.get_title("left") for axes in every) else _LINE * 6)
             bottom = _TICK + _LINE * 12 + _NAME
             _place(every, (left, right, top, bottom), width, height)
 
