@@ -34,7 +34,7 @@ class ChartLayout(LayoutEngine):
         super().__init__()
         self.above = above
 
-    def execute(self, fig: Canvas) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # it says Any
+    def execute(self, fig: Canvas) -> None:
         """Place the axes."""
         every = [axes for axes in fig.axes if axes.get_visible()]
         width, height = 72 * fig.get_figwidth(), 72 * fig.get_figheight()
