@@ -102,7 +102,7 @@ def test_a_line_needs_a_reduction():
 
 @pytest.mark.parametrize(("y", "laws"), [(Mean("gap"), ["log"]), (Crossing("m", "solved"), ["log", "cubic"])])
 def test_laws_are_known_ones_for_thresholds(y, laws):
-    with pytest.raises(ValueError, match=r"log, power, linear can be fitted, and to thresholds. Choose among them"):
+    with pytest.raises(ValueError, match=r"log, power, linear can be fitted, and only to thresholds. Choose"):
         Line("length", y, laws=laws, **SAID)
 
 
