@@ -380,3 +380,22 @@ def test_blocks_of_a_matrix_are_named_and_framed():
     assert drawing.axes[0].get_aspect() == 1
     with pytest.raises(ValueError, match="2 names and 1 sizes"):
         Blocks(("a", "b"), (1,))
+
+
+@pytest.mark.parametrize("width", [svg.WIDTH, svg.PHONE])
+@svg.styled
+def test_labels_are_inside_the_drawing_and_below_its_legend(width):
+    """By Matplotlib's own measure of what was drawn."""
+    marks = (Mark(10, 5e3, None, None, 9), Mark(10**5, 7e5, None, None, 9))
+    figure = Line("length", Mean("gap"), by="network", log_x=True, **SAID)
+    drawing = charts.line(figure, [ReducedSeries(name, marks) for name in ("transformer", "mlp", "own")], width)
+    heading = drawing.suptitle("A heading")
+    drawing.draw_without_rendering()
+    (axes,), (names,) = drawing.axes, drawing.legends
+    box, above = axes.get_tightbbox(), names.get_window_extent()
+    assert box is not None
+    assert box.x0 >= 0
+    assert box.x1 <= drawing.bbox.x1
+    assert box.y0 >= 0
+    assert box.y1 <= above.y0
+    assert above.y1 <= heading.get_window_extent().y0

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from genscope.lab import Figure, Level
 from genscope.lab.results.reduction import Mark
 from genscope.report import words
+from genscope.report.layout import ChartLayout
 from genscope.report.svg import MUTED, PAPER, canvas
 
 DASHES = ((0, (5, 2.5)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (9, 3)))
@@ -81,7 +82,7 @@ def panels(
     distinct = list(dict.fromkeys(values))
     columns = min(columns, len(distinct))
     rows = -(-len(distinct) // columns)
-    drawing = canvas(rows * height * (1.4 if len(distinct) == 1 else 1) + 50, width)
+    drawing = canvas(rows * height * (1.4 if len(distinct) == 1 else 1) + 50, width, ChartLayout())
     every = drawing.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes in every[len(distinct) :]:
         axes.set_visible(False)
@@ -131,6 +132,8 @@ def legend(drawing: Canvas, every: Collection[Axes], title: str, marks: Sequence
         width = 72 * drawing.get_figwidth()
         columns = max(1, min(4, int(width / (6.8 * max(map(len, named)) + 50))))
         about = {"title": title or None, "title_fontsize": 11.5, "alignment": "left"}
-        drawing.legend(list(named.values()), list(named), loc="outside upper left", ncols=columns, **about)
+        place = {"loc": "upper left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.4}
+        drawing.legend(list(named.values()), list(named), **place, ncols=columns, **about)
         rows = -(-len(named) // columns) + bool(title)
+        drawing.set_layout_engine(ChartLayout(18 * rows + 4))
         drawing.set_figheight(drawing.get_figheight() + 18 * rows / 72)  # the axes keep their height

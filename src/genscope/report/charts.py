@@ -16,6 +16,7 @@ from genscope.lab.statistics.threshold import share_of, words_of
 from genscope.report import words
 from genscope.report.arrays import Bundle
 from genscope.report.axes import DASHES, legend, levels, log_ticks, panels, plain, shade, ticks
+from genscope.report.layout import ChartLayout
 from genscope.report.looks import Look, looks, said
 from genscope.report.marks import marks, places
 from genscope.report.svg import INK, MUTED, PAPER, WIDTH, canvas, styled
@@ -39,7 +40,7 @@ def reduced_label(figure: Line) -> str:
 @styled
 def line(figure: Line, series: Sequence[ReducedSeries], width: float = WIDTH) -> Canvas:
     """Marks with intervals, fitted laws, reference curves and published values against an axis."""
-    drawing = canvas(_height(width), width)
+    drawing = canvas(_height(width), width, ChartLayout())
     axes = drawing.subplots()
     draw_line(axes, figure, series)
     legend(drawing, [axes], _title(figure), [mark for each in series for mark in each.marks])
@@ -102,7 +103,7 @@ def _published(axes: Axes, figure: Line, found: dict[str, Look]) -> None:
 @styled
 def scatter(figure: Scatter, series: Sequence[ReducedSeries], width: float = WIDTH) -> Canvas:
     """One mark per trial."""
-    drawing = canvas(_height(width), width)
+    drawing = canvas(_height(width), width, ChartLayout())
     axes = drawing.subplots()
     draw_scatter(axes, figure, series)
     legend(drawing, [axes], _title(figure), [mark for each in series for mark in each.marks])
@@ -144,7 +145,7 @@ def success(figure: Success, rates: Sequence[Rates], width: float = WIDTH) -> Ca
     for each in rates:
         draw_rates(every[each.panel], each, found[each.name], names.index(each.name), said(each.name, figure))
     drawing.supxlabel(figure.label(figure.crossing.axis), fontsize=12.5)
-    drawing.supylabel(figure.label(figure.crossing.outcome), fontsize=12.5)
+    drawing.supylabel(figure.label(figure.crossing.outcome), fontsize=12.5, x=4 / width)
     legend(drawing, every.values(), _title(figure))
     return drawing
 
@@ -184,7 +185,7 @@ def curves(figure: Curves, bundles: Sequence[Bundle], width: float = WIDTH) -> C
         axes.xaxis.set_major_formatter(plain)
         levels(axes, figure.levels)
     drawing.supxlabel(figure.label(figure.x), fontsize=12.5)
-    drawing.supylabel(figure.quantity, fontsize=12.5)
+    drawing.supylabel(figure.quantity, fontsize=12.5, x=4 / width)
     legend(drawing, every.values(), _title(figure))
     return drawing
 

@@ -13,6 +13,7 @@ import matplotlib
 import matplotlib.style
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import LayoutEngine
 
 # Okabe and Ito's hues, darkened until each stands 4.5 to 1 against white; style.css has the pair for dark pages.
 SERIES = ("#0067a5", "#c04a00", "#007a5a", "#9c3f86", "#7d6100", "#4a5568")
@@ -67,9 +68,9 @@ _SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def canvas(height: float, width: float = WIDTH) -> Figure:
-    """An empty figure of the given size in pixels."""
-    return Figure(figsize=(width / 72, height / 72))
+def canvas(height: float, width: float = WIDTH, layout: LayoutEngine | None = None) -> Figure:
+    """An empty figure of the given size in pixels, laid out by Matplotlib if by nothing else."""
+    return Figure(figsize=(width / 72, height / 72), layout=layout)
 
 
 @styled

@@ -18,9 +18,8 @@ def thumbnail(found: Sequence[Reduced], name: str) -> str | None:
     drawing.set_layout_engine("none")
     axes = drawing.add_axes((0.03, 0.05, 0.94, 0.9))
     shown.sketch(axes)
-    for text in [*axes.texts, axes.title, axes.xaxis.label, axes.yaxis.label]:
-        if text.get_text():
-            text.set_text("")
-    axes.tick_params(labelbottom=False, labelleft=False, length=0)
-    axes.grid(False)
+    for text in axes.texts:
+        text.set_text("")
+    axes.xaxis.set_visible(False)
+    axes.yaxis.set_visible(False)
     return inline(drawing, name, "")
