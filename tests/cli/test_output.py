@@ -39,6 +39,16 @@ def test_a_table_that_is_too_wide_goes_on_below_with_its_names(narrow, capsys):
     assert headings == [["a", "b", "first", "second"], ["a", "b", "third"]]
 
 
+def test_a_long_name_beside_short_texts_divides_no_word(narrow, capsys):
+    narrow(80)
+    columns = ["network", "T", "samples", "95 % interval", "plateau", "trials", "computing"]
+    row = ["mine_and_yours.py:build", "6", "> 2,000", "open", "0.68 [0.02, 1.00]", "32", "28 s"]
+    print_table("Title", columns, [row], names=2)
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert {"computing", "> 2,000", *" ".join(row[4:]).split()} <= {*told.split(), "> 2,000"}
+
+
 def test_an_empty_table_has_its_heading(capsys):
     print_table("Title", ["name", "a value"], [])
     assert "a value" in capsys.readouterr().out
