@@ -157,7 +157,7 @@ class Answer(Displayed):
         ]
         tables = [
             Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
-            Table(["theory", "T", "samples", "", "says"], said),
+            Table(["theory", "T", "samples", "trust", "says"], said),
         ]
         return Card(self.sentence, tables=tables, notes=[self.next_step] if self.next_step else [])
 
