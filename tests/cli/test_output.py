@@ -1,6 +1,9 @@
+import sys
+
 import pytest
 
 from genscope.cli import _output
+from genscope.cli._errors import complain
 from genscope.cli._output import echo, print_table
 
 ROWS = [["6", "4", "0.0291", "a long text that goes on"], ["10", "12", "2.78·10⁻¹⁷", "short"]]
@@ -60,6 +63,18 @@ def test_without_a_terminal_columns_says_how_wide_tables_are(said, width, monkey
     if said is not None:
         monkeypatch.setenv("COLUMNS", said)
     assert _output.console().width == width
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_complaints_fold_on_a_terminal_and_keep_what_is_pointed_at(terminal, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    message = f"{'words ' * 12}end.\n  x3 & x40\n       ^^^"
+    complain(message)
+    told = capsys.readouterr().err
+    assert told.split() == f"genscope: {message}".split()
+    assert told.endswith("\n  x3 & x40\n       ^^^\n")
+    assert (max(map(len, told.splitlines())) <= 40) == terminal
 
 
 def test_sentences_fold_where_somebody_reads_them(monkeypatch, capsys):
