@@ -71,7 +71,10 @@ def test_the_words_of_a_trivial_value_stand_where_nothing_is_drawn(height, above
     axes.plot([1, 3], [height, height])
     shade(axes, Level(1.0, "best constant"))
     [note] = axes.texts
-    assert (note.get_text(), note.get_va()) == ("best constant; vacuous above", "bottom" if above else "top")
+    assert (note.get_text(), note.get_verticalalignment()) == (
+        "best constant; vacuous above",
+        "bottom" if above else "top",
+    )
 
 
 def test_one_trial_above_every_size_is_a_sentence_that_says_so():

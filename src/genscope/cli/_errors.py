@@ -68,8 +68,8 @@ def complain(message: str) -> None:
     lines = f"genscope: {message}".splitlines()
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
-        whole = {"break_long_words": False, "break_on_hyphens": False}
-        lines = [line if len(line) <= width else textwrap.fill(line, width, **whole) for line in lines]
+        folding = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        lines = [line if len(line) <= width else folding.fill(line) for line in lines]
     typer.echo("\n".join(lines), err=True)
 
 

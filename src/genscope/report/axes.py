@@ -129,7 +129,7 @@ def _free_side(axes: Axes, y: float, words: str) -> tuple[bool, bool]:
         up = dots[:, 1] - level if above else level - dots[:, 1]
         return int((across & (up > 0) & (up < high)).sum())
 
-    return min(itertools.product((False, True), repeat=2), key=met)
+    return min([(right, above) for right in (False, True) for above in (False, True)], key=met)
 
 
 def levels(axes: Axes, listed: Sequence[Level]) -> None:
