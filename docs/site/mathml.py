@@ -6,9 +6,10 @@ Guarantee: a formula that cannot be converted is a warning, and the build takes 
 import functools
 
 from docutils import nodes
-from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.util import logging
+
+from genscope.explorer import formulas
 
 LOGGER = logging.getLogger(__name__)
 
@@ -16,7 +17,7 @@ LOGGER = logging.getLogger(__name__)
 @functools.cache
 def mathml(text: str, display: str = "inline") -> str:
     """The MathML of a LaTeX formula; one that stands alone is in a box that scrolls where the screen is narrow."""
-    made = convert(" ".join(text.split()), display=display)
+    made = formulas.mathml(text, display)
     return f'<div class="formula">{made}</div>' if display == "block" else made
 
 

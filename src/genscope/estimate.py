@@ -36,8 +36,14 @@ class Estimate:
         return cls(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(len(samples))))
 
     def __str__(self) -> str:
-        """Mean ± standard error."""
-        return f"{self.mean:.4g} ± {self.sem:.2g}"
+        """Mean ± standard error; the mean has no digits beyond those of its error.
+
+        >>> print(Estimate(4.52902, 1.2345), Estimate(5.23334, 0.0031), sep="; ")
+        4.5 ± 1.2; 5.2333 ± 0.0031
+        """
+        if not 0 < self.sem < math.inf:
+            return f"{self.mean:.4g} ± {self.sem:.2g}"
+        return f"{round(self.mean, 1 - math.floor(math.log10(self.sem))):.10g} ± {self.sem:.2g}"
 
 
 def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -1,6 +1,9 @@
+import sys
+
 import pytest
 
 from genscope.cli import _output
+from genscope.cli._errors import complain
 from genscope.cli._output import echo, print_table
 
 ROWS = [["6", "4", "0.0291", "a long text that goes on"], ["10", "12", "2.78·10⁻¹⁷", "short"]]
@@ -39,6 +42,16 @@ def test_a_table_that_is_too_wide_goes_on_below_with_its_names(narrow, capsys):
     assert headings == [["a", "b", "first", "second"], ["a", "b", "third"]]
 
 
+def test_a_long_name_beside_short_texts_divides_no_word(narrow, capsys):
+    narrow(80)
+    columns = ["network", "T", "samples", "95 % interval", "plateau", "trials", "computing"]
+    row = ["mine_and_yours.py:build", "6", "> 2,000", "open", "0.68 [0.02, 1.00]", "32", "28 s"]
+    print_table("Title", columns, [row], names=2)
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert {"computing", "> 2,000", *" ".join(row[4:]).split()} <= {*told.split(), "> 2,000"}
+
+
 def test_an_empty_table_has_its_heading(capsys):
     print_table("Title", ["name", "a value"], [])
     assert "a value" in capsys.readouterr().out
@@ -50,6 +63,18 @@ def test_without_a_terminal_columns_says_how_wide_tables_are(said, width, monkey
     if said is not None:
         monkeypatch.setenv("COLUMNS", said)
     assert _output.console().width == width
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_complaints_fold_on_a_terminal_and_keep_what_is_pointed_at(terminal, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    message = f"{'words ' * 12}end.\n  x3 & x40\n       ^^^"
+    complain(message)
+    told = capsys.readouterr().err
+    assert told.split() == f"genscope: {message}".split()
+    assert told.endswith("\n  x3 & x40\n       ^^^\n")
+    assert (max(map(len, told.splitlines())) <= 40) == terminal
 
 
 def test_sentences_fold_where_somebody_reads_them(monkeypatch, capsys):

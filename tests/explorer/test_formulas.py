@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from genscope import bounds
-from genscope.explorer.formulas import typeset
+from genscope.explorer.formulas import mathml, typeset
 
 MATH = "{http://www.w3.org/1998/Math/MathML}"
 
@@ -24,6 +24,15 @@ def test_pieces_keep_their_order():
 def test_a_formula_between_two_signs_is_a_block():
     [formula] = typeset("$$x$$")
     assert ET.fromstring(formula["math"]).get("display") == "block"
+
+
+@pytest.mark.parametrize(
+    ("latex", "spaces"),
+    [(r"a + b\log T", ("0.17em", "0.17em")), (r"1 + \log n", ("0", "0.17em")), (r"p\log(x)", ("0.17em", "0"))],
+)
+def test_names_of_functions_are_set_apart_as_tex_does(latex, spaces):
+    [name] = [each for each in ET.fromstring(mathml(latex)).iter(f"{MATH}mo") if each.text == "log"]
+    assert (name.get("lspace"), name.get("rspace")) == spaces
 
 
 def test_a_text_without_formulas_is_one_piece():

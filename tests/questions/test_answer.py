@@ -86,7 +86,7 @@ def test_a_figure_that_cannot_be_written_is_refused(answer, tmp_path):
 def test_open_thresholds_are_bounds_in_words():
     row = {"network": "mlp", "sample_size": None, "low": 2000.0, "high": None, "plateau": None, "state": "above"}
     assert needed(row) == "an MLP needs more than 2,000 samples"
-    assert interval(row) == ("more than 2,000", "open")
+    assert interval(row) == ("> 2,000", "open")
     level = {"value": 0.4, "low": 0.3, "high": 0.5}
     assert needed(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
     assert needed(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"

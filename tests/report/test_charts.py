@@ -26,10 +26,12 @@ from genscope.lab.results.reading import Reading
 from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
+from genscope.report.axes import shade
 from genscope.report.heatmap import heatmap
 from genscope.report.looks import looks
 from genscope.report.marks import places
-from genscope.report.sections import section
+from genscope.report.reduced import Reduced
+from genscope.report.sections import _sentences, section
 
 SAID = {"title": "A title", "caption": "What one sees."}
 MARKS = (
@@ -60,6 +62,26 @@ def test_what_is_known_without_a_bound_is_a_line_with_a_shade_above():
         assert ">best constant; vacuous above</text>" in drawn
         assert "best constant" not in plain
         assert drawn.count("opacity: 0.13") == plain.count("opacity: 0.13") + 1
+
+
+@pytest.mark.parametrize(("height", "above"), [(0.97, True), (1.03, False)])
+def test_the_words_of_a_trivial_value_stand_where_nothing_is_drawn(height, above):
+    axes = svg.canvas(360, 544).subplots()
+    axes.plot([1, 2, 3], [0.5, height, height], marker="o")
+    axes.plot([1, 3], [height, height])
+    shade(axes, Level(1.0, "best constant"))
+    [note] = axes.texts
+    assert (note.get_text(), note.get_verticalalignment()) == (
+        "best constant; vacuous above",
+        "bottom" if above else "top",
+    )
+
+
+def test_one_trial_above_every_size_is_a_sentence_that_says_so():
+    figure = Line("length", Mean("gap"), **SAID)
+    series = ReducedSeries("first", (Mark(40, 2000.0, 2000.0, None, 48, "above"),))
+    told = _sentences(Reduced(figure, (series,), draw=pytest.fail, sketch=pytest.fail))
+    assert told == ["first: more than 2,000 (length = 40)."]
 
 
 def test_ids_belong_to_the_figure():

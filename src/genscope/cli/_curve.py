@@ -72,7 +72,7 @@ def _heading(bound: Bound) -> str:
 
 
 def _cell(value: float) -> str:
-    return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 and value == round(value) else f"{value:.7g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 and value == round(value) else f"{value:.7g}"
 
 
 def print_curve(axis: Axis, curve: Curve) -> None:
@@ -121,7 +121,7 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
     axes.set_title(f"{bound.name} ({'explicit' if bound.explicit else 'order only'}; {bound.source})", fontsize=10)
     axes.plot([value for value, _ in finite], [value for _, value in finite], marker=".")
     if bound.trivial is not None:
-        axes.axhline(bound.trivial, linestyle="--", color="gray", label="known without the bound")
+        axes.axhline(bound.trivial, linestyle="--", color="gray", label="trivial bound")
         axes.legend()
     if all(value > 0 for value, _ in finite):
         axes.set_xscale("log")

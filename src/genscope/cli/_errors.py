@@ -6,7 +6,9 @@ its traceback and says so.
 
 import functools
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable
 
 import typer
@@ -62,8 +64,13 @@ def _described(error: Exception) -> str:
 
 
 def complain(message: str) -> None:
-    """A message on standard error."""
-    typer.echo(f"genscope: {message}", err=True)
+    """A message on standard error; a terminal would divide words where its lines end."""
+    lines = f"genscope: {message}".splitlines()
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        folding = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        lines = [line if len(line) <= width else folding.fill(line) for line in lines]
+    typer.echo("\n".join(lines), err=True)
 
 
 def silence() -> None:

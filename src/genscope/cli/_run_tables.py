@@ -19,20 +19,20 @@ _REASONS = {"plateau": "successes level off: no threshold", "unresolved": "too f
 def print_plan(plan: Facts) -> None:
     """What a run would do."""
     missing = plan["trials"] - plan["stored"]
-    more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']} as the search goes on"
+    more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']:,} as the search goes on"
     echo(
         f"{plan['study']} at budget {plan['budget']}: {_count(plan['points'], 'point')}, "
-        f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']} stored."
+        f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']:,} stored."
     )
     if missing and plan["seconds"] is None:
-        echo(f"How long the missing {missing} take is not known: no trial is stored, and the study does not say.")
+        echo(f"How long the missing {missing:,} take is not known: no trial is stored, and the study does not say.")
     elif missing:
         all_missing = plan["most"] - plan["stored"]
         limit = words.duration(plan["seconds"] * all_missing / missing)
-        up_to = "" if all_missing == missing else f", all {all_missing} about {limit}"
+        up_to = "" if all_missing == missing else f", all {all_missing:,} about {limit}"
         source = "" if plan["measured"] else " (the study's own estimate; stored trials make a better one)"
         soon = words.duration(plan["seconds"])
-        echo(f"The missing {missing} would take about {soon}{up_to}, compilation aside{source}.")
+        echo(f"The missing {missing:,} would take about {soon}{up_to}, compilation aside{source}.")
 
 
 def print_findings(title: str, facts: Facts, *, report: str) -> None:
@@ -46,9 +46,8 @@ def print_findings(title: str, facts: Facts, *, report: str) -> None:
     fits = facts.get("fits") or ({"": facts["fit"]} if facts["fit"] else {})
     for name, fit in fits.items():
         echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
-    echo(
-        f"{_count(facts['trials'], 'trial')}, {facts['new_trials']} of them new, in {words.duration(facts['seconds'])}."
-    )
+    new, spent = facts["new_trials"], words.duration(facts["seconds"])
+    echo(f"{_count(facts['trials'], 'trial')}, {new:,} of them new, in {spent}.")
     if facts.get("next"):
         echo(f"Not every threshold is resolved. Continue with {facts['next']['command']}{_how_long(facts['next'])}.")
     echo(f"Next: {report}")
@@ -95,7 +94,7 @@ def _points(found: Sequence[Facts]) -> tuple[list[str], int, list[str], list[lis
 
 
 def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _cell(value: Any) -> str:

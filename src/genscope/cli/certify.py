@@ -131,7 +131,7 @@ def _certified(
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # a model may mix types
         say(f"deviations of the weights, by {steps} steps on the bound")
         posterior = certificate.tuned_posterior(model, batch, loss, steps=steps, key=stream(key, "search"), **common)
-        say(f"risk on {len(batch.y)} examples, from {draws} draws")
+        say(f"risk on {len(batch.y):,} examples, from {draws:,} draws")
         found = certificate.certify(posterior, batch, loss, draws=draws, key=stream(key, "draws"), **common)
     facts = dataclasses.asdict(found)
     return {
@@ -153,7 +153,7 @@ def _print_certificate(facts: dict[str, Any]) -> None:
 
     rows = [[name, f"{value:.6g}"] for name, value in facts["terms"].items()]
     rows.append(["certificate", f"{facts['certificate']:.6g}"])
-    print_table(f"Certificate for {facts['model']} on {facts['examples']} examples", ["term", "value"], rows)
+    print_table(f"Certificate for {facts['model']} on {facts['examples']:,} examples", ["term", "value"], rows)
     echo(
         f"With confidence {facts['confidence']:g} the {facts['loss']} risk, {_clipped(facts)}is at most "
         f"{facts['certificate']:.4g}, if:"

@@ -196,4 +196,6 @@ def _print_comparison(facts: dict[str, Any]) -> None:
 
 
 def _with_error(found: dict[str, float]) -> str:
-    return f"{found['mean']:.4g}" + (f" ± {found['sem']:.2g}" if found["sem"] else "")
+    from genscope.estimate import Estimate
+
+    return str(Estimate(found["mean"], found["sem"])) if found["sem"] else f"{found['mean']:.4g}"

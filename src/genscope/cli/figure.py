@@ -13,9 +13,7 @@ from genscope.extras import need
 
 
 def figure(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Where the figure goes; its ending, svg, png or pdf, decides.")
-    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File to write: .svg, .png or .pdf.")],
     study: Annotated[
         str | None,
         typer.Argument(metavar="STUDY", help="A study that the store holds; without it, the opening picture."),

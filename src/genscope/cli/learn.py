@@ -182,6 +182,7 @@ def _bias(text: str) -> float | None:
 def _print_answer(answer: "Answer", store: str) -> None:
     from genscope.cli._output import echo, print_table
     from genscope.questions.answer import interval, kind, size
+    from genscope.questions.networks import shown
     from genscope.report import words
 
     function = answer.function
@@ -202,7 +203,7 @@ def _print_answer(answer: "Answer", store: str) -> None:
         echo(f"{placed}. Functions in the class: {class_}.\n")
     rows: list[list[Any]] = [
         [
-            row["network"],
+            shown(row["network"]),
             f"{row['context_length']:,}",
             *interval(row),
             _plateau(row),
@@ -214,7 +215,7 @@ def _print_answer(answer: "Answer", store: str) -> None:
     title = f"Samples at which {100 * answer.question.success:g} % of trials succeed"
     print_table(title, ["network", "T", "samples", "95 % interval", "plateau", "trials", "computing"], rows, names=2)
     for name, law in answer.laws.items():
-        echo(f"{name}: {law['verdict']}")
+        echo(f"{shown(name)}: {law['verdict']}")
     print_table(
         "What theory says",
         ["statement", "T", "samples", "trust", "says"],
@@ -225,7 +226,7 @@ def _print_answer(answer: "Answer", store: str) -> None:
         names=2,
     )
     for name, recipe in answer.recipes.items():
-        echo(f"{name}: {recipe}")
+        echo(f"{shown(name)}: {recipe}")
     echo(f"\n{answer.sentence}")
     if answer.next_step:
         echo(answer.next_step)

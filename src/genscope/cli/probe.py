@@ -407,7 +407,7 @@ def _with_progress(function: Callable[..., Any]) -> Callable[..., Any]:
         asked += len(x) if x.ndim == 2 else 1
         now = time.monotonic()
         if now >= last + _EVERY_SECONDS:
-            typer.echo(f"{asked} queries, {asked / (now - start):.0f} per second", err=True)
+            typer.echo(f"{asked:,} queries, {asked / (now - start):,.0f} per second", err=True)
             last = now
         return answer
 
@@ -461,7 +461,7 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
             f"At the {seen['inputs']} inputs of {seen['file']}, which have a law of their own, {missed}; the largest "
             f"error is {seen['largest_error']:.3g}."
         )
-    typer.echo(f"{facts['queries']} queries, {facts['seconds']:.2g} s\n")
+    typer.echo(f"{facts['queries']:,} queries, {facts['seconds']:.2g} s\n")
     if (theirs := facts["published"]) is not None:
         _print_published(theirs)
     shown = facts["components"][:_SHOWN]

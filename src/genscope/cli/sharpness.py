@@ -86,7 +86,7 @@ def _measured(
         )
     sizes = measure.group_sizes(model)
     key = jr.key(seed)
-    _say(f"trace of the Hessian of {sum(sizes.values())} parameters at {len(batch.y)} examples, by {method}")
+    _say(f"trace of the Hessian of {sum(sizes.values()):,} parameters at {len(batch.y):,} examples, by {method}")
     trace = measure.hessian_trace(
         model, batch, function, method=method.replace("-", "_"), probes=probes, key=stream(key, "trace")
     )
@@ -132,8 +132,8 @@ def _print_trace(facts: dict[str, Any]) -> None:
     from genscope.cli._output import echo, print_table
 
     echo(
-        f"{facts['model']}: {facts['parameters']} parameters, mean {facts['loss']} loss {facts['mean_loss']:.4g} on "
-        f"{facts['examples']} examples"
+        f"{facts['model']}: {facts['parameters']:,} parameters, mean {facts['loss']} loss {facts['mean_loss']:.4g} on "
+        f"{facts['examples']:,} examples"
     )
     norm, smoothed = facts["operator_norm"], facts["smoothed_sharpness"]
     matrices = {"gauss-newton": "Gauss–Newton matrix", "xnystrace": "Gauss–Newton matrix", "fisher": "Fisher matrix"}
@@ -157,7 +157,7 @@ def _print_trace(facts: dict[str, Any]) -> None:
         print_table(
             "Trace by array of weights",
             ["array", "value ± standard error", "parameters"],
-            [[name, _with_error(found), str(found["parameters"])] for name, found in groups.items()],
+            [[name, _with_error(found), f"{found['parameters']:,}"] for name, found in groups.items()],
         )
     echo(f"{facts['seconds']:.1f} s")
 
@@ -168,4 +168,7 @@ def _cost(facts: dict[str, Any]) -> str:
 
 
 def _with_error(found: dict[str, float]) -> str:
-    return f"{found['mean']:.6g}" + (f" ± {found['sem']:.2g}" if found["sem"] else " (no sampling error)")
+    from genscope.estimate import Estimate
+
+    exact = f"{found['mean']:.6g} (no sampling error)"
+    return str(Estimate(found["mean"], found["sem"])) if found["sem"] else exact

@@ -145,7 +145,7 @@ class Picture:
 
     def _repr_svg_(self) -> str:
         buffer = io.StringIO()
-        figure = self.figure("text", 3.6)
+        figure = self.figure(4.8, 3.2)  # its letters can still be read on a phone
         with paper():
             figure.savefig(buffer, format="svg")
         return buffer.getvalue()

@@ -58,7 +58,10 @@ class Findings(Displayed):
         rows = [
             ("degree", self.degree if told else f"at least {self.degree_at_least}"),
             ("components", self.sparsity if told else f"at least {self.sparsity_at_least}"),
-            ("relevant bits", [f"x{bit}" for bit in self.relevant[:20]] + ["…"] * (len(self.relevant) > 20)),
+            (
+                "relevant bits",
+                [f"x{bit}" for bit in self.relevant[:20]] + ["…"] * (len(self.relevant) > 20) or "none found",
+            ),
             ("queries", self.queries),
             ("share of energy left out", self.left_out),
             ("confidence", "certain" if self.exact else self.confidence),

@@ -17,7 +17,7 @@ from genscope.files import draft, picture_kind
 from genscope.lab import Reading, Selection, Store, Study, preview, read, select
 from genscope.lab.plans.design import cores
 from genscope.questions import measured
-from genscope.questions.networks import IDEAL
+from genscope.questions.networks import IDEAL, shown
 from genscope.questions.placements import placements
 from genscope.questions.question import SETTINGS, Question
 from genscope.questions.theory import Statement, function_facts, statements
@@ -148,13 +148,16 @@ class Answer(Displayed):
 
     def card(self) -> Card:
         """What is shown: the answer in a sentence, the thresholds, and what theory says."""
-        rows = [[row["network"], row["context_length"], *interval(row), _rate(row), row["trials"]] for row in self.rows]
+        rows = [
+            [shown(row["network"]), row["context_length"], *interval(row), _rate(row), row["trials"]]
+            for row in self.rows
+        ]
         said = [
             [each.name, each.context_length, size(each.sample_size), kind(each), each.says] for each in self.statements
         ]
         tables = [
             Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
-            Table(["theory", "T", "samples", "", "says"], said),
+            Table(["theory", "T", "samples", "trust", "says"], said),
         ]
         return Card(self.sentence, tables=tables, notes=[self.next_step] if self.next_step else [])
 
@@ -169,7 +172,7 @@ def recipe(question: Question, name: str) -> str:
 
 def needed(row: dict[str, Any]) -> str:
     """What a network needs, in a few words."""
-    who = ARTICLES.get(row["network"], row["network"].partition("@")[0])
+    who = ARTICLES.get(row["network"], shown(row["network"]))
     number, between = interval(row)
     match row["state"]:
         case "crossed":
@@ -186,7 +189,7 @@ def needed(row: dict[str, Any]) -> str:
 def interval(row: dict[str, Any]) -> tuple[str, str]:
     """The threshold and its interval."""
     if row["state"] == "above":
-        return f"more than {row['low']:,.0f}", "open"
+        return f"> {row['low']:,.0f}", "open"
     return words.measured(row["sample_size"], row["low"], row["high"])
 
 

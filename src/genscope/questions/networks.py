@@ -107,6 +107,15 @@ NAMED: dict[str, Network] = {
 OWN = Recipe(floor=1e-3)  # of a user's network
 
 
+def shown(name: str) -> str:
+    """A network's name for people: that of a user's without the digest of its file.
+
+    >>> shown("mine.py:build@0922c442")
+    'mine.py:build'
+    """
+    return name.partition("@")[0]
+
+
 @functools.cache  # one object for a name, so that runs share programs
 def named(name: str) -> Network:
     """The network of a name: one of `NAMED`, or `deep-LxHxD` for L layers of H heads and width D."""

@@ -54,9 +54,8 @@ class Recipe:
         """The recipe in a line.
 
         >>> Recipe(rate=0.003, steps=800).words
-        'adam at rate 0.003, up to 800 steps of the whole sample (of 512 random examples beyond 512)'
+        'adam at rate 0.003, up to 800 steps, each on the whole sample or on 512 random examples of a larger one'
         """
         name = f"{self.optimizer} at rate {self.rate:g}"
-        return (
-            f"{name}, up to {self.steps} steps of the whole sample (of {self.rows} random examples beyond {self.rows})"
-        )
+        rows = f"each on the whole sample or on {self.rows} random examples of a larger one"
+        return f"{name}, up to {self.steps:,} steps, {rows}"

@@ -14,7 +14,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
-from genscope.questions.networks import DEEP, IDEAL, NAMED, named
+from genscope.questions.networks import DEEP, IDEAL, NAMED, named, shown
 from genscope.questions.question import Question
 from genscope.questions.trial import Observer, network_of, run_trial
 
@@ -115,7 +115,7 @@ def _trial_seconds(point: Point) -> float:
 
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
     crossing = Crossing("sample_size", "success", question.success)
-    labels = LABELS | {file.label: file.label.partition("@")[0] for file in question.builders}
+    labels = LABELS | {file.label: shown(file.label) for file in question.builders}
     right = "all" if question.accuracy == 1 else f"{100 * question.accuracy:g} %"
     counts = (
         f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."

@@ -27,7 +27,7 @@ from genscope.constructions import SparseFunction
 from genscope.fourier import influences, signs
 from genscope.fourier.spectrum import degree, from_table, sparsity
 from genscope.fourier.walsh import WalshFunction
-from genscope.questions.networks import IDEAL
+from genscope.questions.networks import IDEAL, shown
 from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.questions.trial import network_of
@@ -226,7 +226,7 @@ def _counting(question: Question, name: str, context_length: int, measured: floa
     own = any(file.label == name for file in question.builders)
     parameters = sum(math.prod(leaf.shape) for leaf in (weights() if own else jax.eval_shape(weights)))
     return Statement(
-        f"parameters of {name}",
+        f"parameters of {shown(name)}",
         context_length,
         parameters / TARGET,
         explicit=False,

@@ -166,7 +166,9 @@ def _consensus(learner: Network, models: Sequence[Any], task: AbstractTask, key:
 def network_of(question: Question, name: str) -> Network:
     """The network of a name, or of a label of the user's."""
     own = next((file for file in question.builders if file.label == name), None)
-    return named(name) if own is None else Network(own.label, functools.partial(user_networks.built, own), OWN)
+    if own is None:
+        return named(name)
+    return Network("a network of your own", functools.partial(user_networks.built, own), OWN)
 
 
 def check_task(question: Question, context_length: int) -> None:

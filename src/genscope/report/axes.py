@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -18,6 +19,7 @@ from genscope.report import words
 from genscope.report.layout import ChartLayout
 from genscope.report.svg import MUTED, PAPER, canvas
 
+_LETTER = 6.2  # points that a letter of a note takes, about
 DASHES = ((0, (5, 2.5)), (0, (1.5, 2)), (0, (6, 2, 1.5, 2)), (0, (9, 3)))
 
 
@@ -98,11 +100,37 @@ def shade(axes: Axes, trivial: Level) -> None:
     least, most = axes.get_ylim()
     log = axes.get_yscale() == "log"
     least, most = min(least, trivial.y / 2 if log else 0.0), max(most, trivial.y * (2 if log else 1.15))
+    axes.set_ylim(least, most)
+    said = f"{trivial.label}; vacuous above"
+    if 2 * _LETTER * len(said) > axes.bbox.width:
+        said = said.replace("; ", ";\n")
+    right, above = _free_side(axes, trivial.y, said)
     axes.axhspan(trivial.y, most, color=MUTED, alpha=0.13, linewidth=0, zorder=0)
     axes.axhline(trivial.y, color=MUTED, linewidth=1.4, linestyle=DASHES[0])
-    axes.set_ylim(least, most)
-    spot = {"xy": (0, trivial.y), "xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
-    axes.annotate(f"{trivial.label}; vacuous above", **spot, xytext=(4, -12), color=MUTED, fontsize=10.5)
+    spot = {"xy": (right, trivial.y), "xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+    shift = {"xytext": (-4 if right else 4, 3 if above else -3), "ha": "right" if right else "left"}
+    shift["va"] = "bottom" if above else "top"
+    axes.annotate(said, **spot, **shift, color=MUTED, fontsize=10.5)
+
+
+def _free_side(axes: Axes, y: float, words: str) -> tuple[bool, bool]:
+    """Whether words about a level stand at the right, and above it: where they meet the least of what is drawn."""
+    inside = axes.transAxes.inverted()
+    level = inside.transform(axes.transData.transform((axes.get_xlim()[1], y)))[1]
+    lines = words.splitlines()
+    long, high = _LETTER * max(map(len, lines)) / axes.bbox.width, 18 * len(lines) / axes.bbox.height
+    paths = [inside.transform(line.get_transform().transform(line.get_xydata())) for line in axes.lines]
+    steps = np.linspace(0, 1, 20)[:, None]
+    dense = [start + steps * (end - start) for path in paths for start, end in itertools.pairwise(path)]
+    dots = np.concatenate([np.empty((0, 2)), *paths, *dense])  # NaN, where nothing is drawn, meets nothing
+
+    def met(side: tuple[bool, bool]) -> int:
+        right, above = side
+        across = dots[:, 0] > 1 - long if right else dots[:, 0] < long
+        up = dots[:, 1] - level if above else level - dots[:, 1]
+        return int((across & (up > 0) & (up < high)).sum())
+
+    return min([(right, above) for right in (False, True) for above in (False, True)], key=met)
 
 
 def levels(axes: Axes, listed: Sequence[Level]) -> None:

@@ -119,6 +119,7 @@ def draw_scatter(axes: Axes, figure: Scatter, series: Sequence[ReducedSeries]) -
     if figure.diagonal:
         ends = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
         axes.plot(ends, ends, color=MUTED, linewidth=1.2, linestyle=DASHES[0], label="equal", zorder=1)
+        axes.set(xlim=ends, ylim=ends)  # a line to the corners, and no second margin
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(figure.label(figure.y))
     ticks(axes, [mark.x for each in series for mark in each.marks])

@@ -91,5 +91,6 @@ def _side_by_side(found: Sequence[Reduced]) -> Canvas:
     for axes, each in zip(drawing.subplots(1, len(found), squeeze=False).ravel(), found, strict=True):
         each.sketch(axes)
         axes.set_title(each.figure.title)
-        axes.legend(fontsize=9)
+        by = getattr(each.figure, "by", None)
+        axes.legend(fontsize=9, title=each.figure.label(by) if by else None, title_fontsize=9, alignment="left")
     return drawing

@@ -127,6 +127,8 @@ def _number(mark: Mark) -> str:
     """A number with its interval, or the single draws."""
     if 1 < len(mark.draws) < FEW:
         return ", ".join(map(words.number, sorted(mark.draws)))
+    if mark.state == "above":  # the budget ended below the threshold, and y is where it is drawn
+        return f"more than {words.number(mark.low)}"
     shown, interval = words.measured(mark.y, mark.low, mark.high)
     return shown if interval == "unknown" else f"{shown} {interval}"
 

@@ -103,14 +103,15 @@ def value(thing: Any) -> str:
 def duration(seconds: float) -> str:
     """A time span in its two largest units.
 
-    >>> duration(0.25), duration(75), duration(7300)
-    ('0.25 s', '1 min 15 s', '2 h 1 min')
+    >>> duration(0.25), duration(75), duration(840), duration(7300)
+    ('0.25 s', '1 min 15 s', '14 min', '2 h 1 min')
     """
     if seconds < 60:
         return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    parts = [(hours, "h"), (minutes, "min")] if hours else [(minutes, "min"), (rest, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
 def natural(text: str) -> list[tuple[int, int | str]]:
