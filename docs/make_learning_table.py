@@ -100,10 +100,10 @@ def page(cells: Cells) -> str:
         f"Samples at which 80 % of trials get all of 10,000 held-out examples right, with 95 % intervals, at T = "
         f"{CONTEXT_LENGTH} bits, measured by `genscope learn EXPR --context-length {CONTEXT_LENGTH} --budget quick "
         f"--width {WIDTH}`, which prints the recipe of each network. Each trial draws the relevant bits at random; "
-        'bits are 1 with the probability that balances the labels. "> 2,000" is where the quick budget ends; "at least" '
-        'is a lower limit, where 160 trials leave the upper one open; "no" means that the success rate levels off '
-        "below 80 %. The ideal learner knows the function and searches for its bits; the LSTM, which costs what the GRU "
-        f"does, is left out. Written by `python docs/make_learning_table.py`{blank}.",
+        'bits are 1 with the probability that balances the labels. "> 2,000" is where the quick budget ends; "at '
+        'least" is a lower limit, where 160 trials leave the upper one open; "no" means that the success rate levels '
+        "off below 80 %. The ideal learner knows the function and searches for its bits; the LSTM, which costs what "
+        f"the GRU does, is left out. Written by `python docs/make_learning_table.py`{blank}.",
         "",
         f"| function | expression | {' | '.join(measured)} |",
         f"|---|---|{'---|' * len(measured)}",
