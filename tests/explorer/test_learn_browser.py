@@ -60,6 +60,19 @@ def test_a_mistake_is_underlined_and_a_size_is_refused(visit):
     expect(page.locator("#state")).to_contain_text("Choose one or more")
 
 
+def test_nothing_is_started_before_the_page_knows_what_runs(visit):
+    page = visit(SMALL)
+    held = []
+    page.route("**/api/learn/look", lambda route: held.append(route))
+    page.reload()
+    start = page.get_by_role("button", name="Train once")
+    expect(start).to_be_disabled()
+    page.wait_for_timeout(500)  # it stays so
+    expect(start).to_be_disabled()
+    held.pop(0).continue_()
+    expect(start).to_be_enabled()
+
+
 def test_a_training_can_be_stopped(visit):
     page = visit("/learn?expression=x0+%5E+x1+%5E+x2&networks=mlp&length=64&sample=4000")
     page.get_by_role("button", name="How many samples are needed?").click()

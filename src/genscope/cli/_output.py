@@ -85,18 +85,18 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 
 def _shared(least: Sequence[int], wanted: Sequence[int], room: int) -> list[int]:
-    """Widths of columns in which no word is divided and the rest of the room goes to the longest texts; none if they do
+    """Widths of columns in which no word is divided and short texts stand on one line if they can; none if they do
     not fit. Rich would divide words in a narrow column before it folds a wide one.
 
     >>> _shared([4, 9, 5], [4, 12, 60], 30)
-    [4, 9, 17]
+    [4, 12, 14]
     """
     if sum(least) > room:
         return []
     widths = list(least)
     for _ in range(min(room, sum(map(max, least, wanted))) - sum(least)):
         short = [number for number, width in enumerate(widths) if width < wanted[number]]
-        widths[max(short, key=lambda number: wanted[number] / widths[number])] += 1
+        widths[min(short, key=widths.__getitem__)] += 1
     return widths
 
 

@@ -79,8 +79,14 @@ async function look() {
     if (following) setTimeout(look, news.more ? 0 : LOOK);
   } catch (error) {
     following = false;
+    allow(true);
     tell(error.message, true);
   }
+}
+
+/** Let someone start a training. The page is delivered without, because a click is lost if the first news forbid it. */
+function allow(starting) {
+  for (const id of ["run", "threshold"]) find(id).disabled = !starting;
 }
 
 // A run of a hundred steps is over in a moment: its looks are shown one by one, faster where many wait.
@@ -111,7 +117,7 @@ function take(event) {
 }
 
 function show(news, running) {
-  for (const id of ["run", "threshold"]) find(id).disabled = running;
+  allow(!running);
   find("stop").disabled = news.state !== "running";
   if (news.number === 0) return;
   const { last } = found;
