@@ -60,7 +60,7 @@ STUDY = Study(
     source="edelman2022, Figure 2, with decay of the position embeddings",
     labels=LABELS,
     trial=trial,
-    trial_cost=2.5,
+    trial_cost=15.0,
     points=grid(context_length=[50, 200, 800, 10_000], preset=["decayed"]),
     search=Search(level=LEVELS[:2], lowest=16, highest=600, start=70, width=0.10, trials=128, batch=4, round=16),
     budgets={
