@@ -88,6 +88,13 @@ def single_precision():
         assert not left_on, "this test switched JAX to 64 bits for its whole process: use precision.float64()"
 
 
+@pytest.fixture(autouse=True)
+def room():
+    """No process that runs tests dies of the programs that they compile."""
+    if "jax" in sys.modules:
+        importlib.import_module("genscope.compilation").make_room()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     try:

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+from genscope import compilation
 from genscope.compilation import FASTER, ONCE, compiled_faster, jit, known
 
 ROOT = Path(__file__).parents[1]
@@ -67,3 +68,25 @@ def test_no_other_file_passes_options_to_jax_itself():
             assert "compiler_options" not in words or file.name == "compilation.py" or "jit" in spelled, ast.unparse(
                 call
             )
+
+
+@pytest.mark.skipif(not compilation.MAPS.exists(), reason="the maps of a process are Linux's")
+def test_programs_are_forgotten_before_a_process_dies_of_them(monkeypatch, tmp_path):
+    """Every program keeps maps; a limit that stands for the system's is half full after some of them."""
+
+    def maps():
+        return len(compilation.MAPS.read_bytes().splitlines())
+
+    most = tmp_path / "max_map_count"
+    monkeypatch.setattr(compilation, "MOST_MAPS", most)
+    jax.clear_caches()
+    most.write_text(str(2 * (before := maps()) + 200))
+    programs = [jax.jit(lambda x, i=i: jnp.sin(x) + i) for i in range(100)]
+    assert not compilation.make_room(now=True)
+    for program in programs:
+        program(jnp.ones(7))
+    assert maps() > before + 100
+    assert not compilation.make_room()  # it has just looked
+    assert compilation.make_room(now=True)
+    assert maps() < before + 100
+    assert float(programs[5](jnp.zeros(()))) == 5.0

@@ -1,4 +1,4 @@
-"""Options for the compiler, where compiling a program takes longer than running it.
+"""Options for the compiler, where compiling a program takes longer than running it; room for what it compiles.
 
 Compilers differ in the options that they know, and refuse a program for one that they do not. Which they know is asked
 when the first program is needed, not before: asking starts JAX, and trials first say how many threads it may have.
@@ -7,7 +7,9 @@ Guarantee: the same numbers up to rounding. Programs that run thousands of times
 """
 
 import functools
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -74,3 +76,26 @@ def jit(
 def compiled_faster(function: Callable[Arguments, Result]) -> _JitProgram[Arguments, Result]:
     """`eqx.filter_jit` with those of the options `FASTER` that the compiler knows."""
     return _JitProgram(eqx.filter_jit, function, FASTER)
+
+
+MAPS, MOST_MAPS = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
+_EVERY = 5.0  # seconds between looks: to count many maps takes a hundredth of one
+_looked = 0.0
+
+
+def make_room(*, now: bool = False) -> bool:
+    """Forget every compiled program once they take half of the memory maps that Linux grants a process.
+
+    A program keeps nine maps or more. At the 65,530th, after some seven thousand programs, XLA aborts the process
+    without a word: `vm.max_map_count`. Looks every few seconds, or `now`; says whether programs were forgotten.
+    """
+    global _looked
+    if not now and time.monotonic() < _looked + _EVERY:
+        return False
+    _looked = time.monotonic()
+    if not MAPS.exists() or not MOST_MAPS.exists():
+        return False
+    if MAPS.read_bytes().count(b"\n") < int(MOST_MAPS.read_text()) // 2:
+        return False
+    jax.clear_caches()
+    return True

@@ -41,6 +41,13 @@ def test_an_expression(call_json):
     assert (facts["exact"], facts["confidence"], facts["queries"]) == (True, 1.0, 16)
 
 
+def test_zero_has_no_components(call, call_json):
+    said = call("probe", "0", "--bits", 20).stdout
+    assert "1 query, " in said
+    assert "No Fourier components: it is 0 everywhere." in said
+    assert call_json("probe", "0", "--bits", 20)["components"] == []
+
+
 def test_an_expression_as_signs(call_json):
     assert components(call_json("probe", "x0 ^ x5", "--bits", 8, "--values", "signs")) == {(0, 5): 1.0}
     assert components(call_json("probe", "x0 & x1", "--bits", 2, "--values", "signs"))[()] == 0.5

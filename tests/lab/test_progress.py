@@ -57,6 +57,8 @@ def test_a_look_ahead(store):
     # Three missing at 10 s and three at 30 s where the point is known, twenty at the mean of 20 s; on two threads.
     assert later.seconds == preview(store, select(said), workers=2).seconds == (3 * 10 + 3 * 30 + 20 * 20) / 2
     assert later.measured
+    slow = toys.fixed.replace(trial_cost=50.0)  # other points may be dearer than those that are known
+    assert preview(store, select(slow), workers=2).seconds == (3 * 10 + 3 * 30 + 20 * 50) / 2
     assert preview(store, select(toys.fixed, "quick")).stored == 2
     assert not store.manifests()
 

@@ -51,6 +51,15 @@ class _Plain(Console):
         raise BrokenPipeError
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "study", "studies"), counted(1200, "trial")
+    ('1 study', '1,200 trials')
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def console(*, stderr: bool = False) -> Console:
     """Standard output, or standard error, as rich sees it."""
     made = _Plain(stderr=stderr)

@@ -6,7 +6,7 @@ Guarantee: exact up to rounding; `--json` has all digits.
 from collections.abc import Sequence
 from typing import Any
 
-from genscope.cli._output import echo, print_table
+from genscope.cli._output import counted, echo, print_table
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
 
@@ -21,8 +21,8 @@ def print_plan(plan: Facts) -> None:
     missing = plan["trials"] - plan["stored"]
     more = "" if plan["most"] == plan["trials"] else f" now and up to {plan['most']:,} as the search goes on"
     echo(
-        f"{plan['study']} at budget {plan['budget']}: {_count(plan['points'], 'point')}, "
-        f"{_count(plan['trials'], 'trial')}{more}; {plan['stored']:,} stored."
+        f"{plan['study']} at budget {plan['budget']}: {counted(plan['points'], 'point')}, "
+        f"{counted(plan['trials'], 'trial')}{more}; {plan['stored']:,} stored."
     )
     if missing and plan["seconds"] is None:
         echo(f"How long the missing {missing:,} take is not known: no trial is stored, and the study does not say.")
@@ -47,7 +47,7 @@ def print_findings(title: str, facts: Facts, *, report: str) -> None:
     for name, fit in fits.items():
         echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
     new, spent = facts["new_trials"], words.duration(facts["seconds"])
-    echo(f"{_count(facts['trials'], 'trial')}, {new:,} of them new, in {spent}.")
+    echo(f"{counted(facts['trials'], 'trial')}, {new:,} of them new, in {spent}.")
     if facts.get("next"):
         echo(f"Not every threshold is resolved. Continue with {facts['next']['command']}{_how_long(facts['next'])}.")
     echo(f"Next: {report}")
@@ -91,10 +91,6 @@ def _points(found: Sequence[Facts]) -> tuple[list[str], int, list[str], list[lis
     ]
     columns = [*varying, "trials", *(f"share {name}" for name in shares), *(f"median {name}" for name in medians)]
     return ["all at " + ", ".join(fixed)] if fixed else [], max(len(varying), 1), columns, rows
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _cell(value: Any) -> str:

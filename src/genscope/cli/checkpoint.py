@@ -129,12 +129,12 @@ def _heads(layer: Any) -> list[dict[str, Any]]:
 
 
 def _print_norms(facts: dict[str, Any], kind: str) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import counted, print_table
 
     layers = facts["layers"]
     print_table(
-        f"{facts['architecture']}{kind}, {_count(len(layers), 'layer')} of "
-        f"{_count(len(layers[0]['heads']), 'head')} on tokens of "
+        f"{facts['architecture']}{kind}, {counted(len(layers), 'layer')} of "
+        f"{counted(len(layers[0]['heads']), 'head')} on tokens of "
         f"dimension {facts['dimension']}: norms, mean (largest) over the heads",
         ["layer", *(f"{label} {norm}" for label in _MAPS.values() for norm in _NORMS.values())],
         [
@@ -208,7 +208,3 @@ def _spread(values: list[float]) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

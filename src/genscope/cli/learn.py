@@ -180,18 +180,20 @@ def _bias(text: str) -> float | None:
 
 
 def _print_answer(answer: "Answer", store: str) -> None:
-    from genscope.cli._output import echo, print_table
+    from genscope.cli._output import counted, echo, print_table
     from genscope.questions.answer import interval, kind, size
     from genscope.questions.networks import shown
     from genscope.report import words
 
     function = answer.function
     if answer.placements is not None:
-        counted = answer.placements.items()
-        class_ = ", ".join(f"{'an unknown number' if n is None else f'{n:,}'} at T = {length}" for length, n in counted)
+        placed_at = answer.placements.items()
+        class_ = ", ".join(
+            f"{'an unknown number' if n is None else f'{n:,}'} at T = {length}" for length, n in placed_at
+        )
         echo(
-            f"{answer.question.asked}: {_count(function['support'], 'relevant bit')}, degree {function['degree']}, "
-            f"{_count(function['sparsity'], 'Fourier component')}, total influence "
+            f"{answer.question.asked}: {counted(function['support'], 'relevant bit')}, degree {function['degree']}, "
+            f"{counted(function['sparsity'], 'Fourier component')}, total influence "
             f"{words.number(function['influence'])}; bits are 1 with probability "
             f"{words.number(answer.question.probability)}."
         )
@@ -231,10 +233,6 @@ def _print_answer(answer: "Answer", store: str) -> None:
     if answer.next_step:
         echo(answer.next_step)
     echo(f"Stored as {answer.study.name}; next: genscope report{store}")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _plateau(row: dict[str, Any]) -> str:

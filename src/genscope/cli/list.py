@@ -103,18 +103,21 @@ def _by_rule(claim: dict[str, Any], verdict: dict[str, Any]) -> bool:
 
 def _about(study: dict[str, Any]) -> str:
     """What a study is, and beneath it how much of each budget is stored: side by side they would need 140 columns."""
+    from genscope.cli._output import counted
+
     stored = sum(study["stored"].values())
     if not stored:
         points = ", ".join(f"{budget} {plan['points']}" for budget, plan in study["budgets"].items())
         return f"{study['title']} ({study['source']})\nnothing stored yet; points: {points}"
     state = "; ".join(f"{budget} {_state(plan)}" for budget, plan in study["budgets"].items())
-    trials = f"{stored} trial{'' if stored == 1 else 's'}"
-    return f"{study['title']} ({study['source']})\n{state}; {trials}"
+    return f"{study['title']} ({study['source']})\n{state}; {counted(stored, 'trial')}"
 
 
 def _state(plan: dict[str, Any]) -> str:
     """Points, and the share of their trials that is stored; a search may need fewer than it may ask for."""
-    points = f"{plan['points']} point{'' if plan['points'] == 1 else 's'}"
+    from genscope.cli._output import counted
+
+    points = counted(plan["points"], "point")
     if plan["stored"] is None:
         return points
     final = plan["stored"] == 0 or plan["trials"] == plan["most"]

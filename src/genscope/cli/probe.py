@@ -440,7 +440,7 @@ def _facts(found: Any, *, signed: bool) -> dict[str, Any]:
 
 
 def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
-    from genscope.cli._output import echo, print_table
+    from genscope.cli._output import counted, echo, print_table
 
     def known(name: str) -> str:
         return f"at least {facts[f'{name}_at_least']}" if facts[name] is None else str(facts[name])
@@ -461,10 +461,13 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
             f"At the {seen['inputs']} inputs of {seen['file']}, which have a law of their own, {missed}; the largest "
             f"error is {seen['largest_error']:.3g}."
         )
-    typer.echo(f"{facts['queries']:,} queries, {facts['seconds']:.2g} s\n")
+    typer.echo(f"{counted(facts['queries'], 'query', 'queries')}, {facts['seconds']:.2g} s\n")
     if (theirs := facts["published"]) is not None:
         _print_published(theirs)
     shown = facts["components"][:_SHOWN]
+    if not shown:
+        typer.echo("No Fourier components: it is 0 everywhere." if facts["exact"] else "No Fourier components found.")
+        return
     of = f", the largest {_SHOWN} of {len(facts['components'])}" if len(facts["components"]) > _SHOWN else ""
     print_table(
         f"Fourier components{of}",

@@ -3,7 +3,6 @@
 Guarantee: made from the store alone; needs neither studies nor JAX.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +29,7 @@ def report(
     Example: genscope report --store sqlite:///results.db --out report.html
     """
     need("report", given="genscope report")
-    from genscope.cli._output import print_json
+    from genscope.cli._output import counted, print_json
     from genscope.lab import Store
     from genscope.report.page import write_report
 
@@ -42,9 +41,5 @@ def report(
     if as_json:
         print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})
     else:
-        counted = f"{_count(claims, 'claim', 'claims')} and {_count(studies, 'study', 'studies')}"
-        typer.echo(f"{path}: {counted} of {opened.url}")
-
-
-def _count(things: Sequence[str], one: str, several: str) -> str:
-    return f"{len(things)} {one if len(things) == 1 else several}"
+        drawn = f"{counted(len(claims), 'claim')} and {counted(len(studies), 'study', 'studies')}"
+        typer.echo(f"{path}: {drawn} of {opened.url}")

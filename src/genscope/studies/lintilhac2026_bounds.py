@@ -289,7 +289,7 @@ STUDY = Study(
     points=(*_GIVEN, *_FITTED),
     seeds=5,
     budgets={
-        "quick": Plan(_GIVEN, seeds=2, trial_cost=1.5),
+        "quick": Plan(_GIVEN, seeds=1, trial_cost=1.5),
         "paper": Plan(
             (
                 *_GIVEN,

@@ -20,6 +20,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key
 
+from genscope.compilation import make_room
 from genscope.lab import values
 from genscope.lab.execution.environment import ATTEMPTS, PAUSES, is_of_the_machine
 from genscope.lab.execution.provenance import provenance
@@ -95,6 +96,7 @@ class Computer:
 
     def __call__(self, batch: Sequence[Trial]) -> list[Record]:
         """Records of all trials of a batch, or of none when told to stop."""
+        make_room()
         if self.study.stacked:
             return self._stacked(batch)
         records = []

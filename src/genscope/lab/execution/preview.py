@@ -2,12 +2,13 @@
 
 Guarantee: trial counts are exact without a search; with one they cover the rounds that are known by now, and `most`
 is what the searches may ask for, failed trials aside. The time is an estimate: the mean of the stored trials of the
-same point, or else of the study; while none is stored, what the study says of itself.
+same point, at any size along a search; where there is none, the mean of all that are stored, or what the study says of
+itself if that is longer.
 """
 
 import dataclasses
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from genscope.lab.plans.design import cores, rounds
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Trial, canonical
 from genscope.lab.storage.store import Store
+from genscope.lab.values import decode
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,14 @@ def preview(store: Store | None, selection: Selection, *, workers: int | None = 
     """Look at a selection without running it; `store` is None where there is no store yet."""
     seen, missing = _look(selection, store)
     workers = workers or cores()
-    measured = None if store is None else _seconds(selection, store, missing)
-    if measured is not None:
-        return dataclasses.replace(seen, seconds=measured / workers, measured=True)
-    each = selection.trial_seconds
-    return seen if each is None else dataclasses.replace(seen, seconds=missing.total() * each / workers)
+    stored = {} if store is None else store.mean_seconds(selection.study, selection.revision)
+    said = selection.trial_seconds
+    if not stored and said is None:
+        return seen
+    alike = _means(stored, selection)
+    others = max(_mean(stored.values()), said or 0.0)  # for points of which nothing like them is stored
+    seconds = sum(number * alike.get(_kind(text, selection), others) for text, number in missing.items())
+    return dataclasses.replace(seen, seconds=seconds / workers, measured=bool(stored))
 
 
 def tally(store: Store | None, selection: Selection) -> Preview:
@@ -93,10 +98,22 @@ def _look_at_search(selection: Selection, store: Store | None) -> tuple[Counter[
     return missing, trials, most
 
 
-def _seconds(selection: Selection, store: Store, missing: Counter[str]) -> float | None:
-    """From the mean of the same point, or else of all that is stored."""
-    stored = store.mean_seconds(selection.study, selection.revision)
-    if not stored:
-        return None
-    overall = sum(number * mean for number, mean in stored.values()) / sum(number for number, _ in stored.values())
-    return sum(number * stored.get(text, (0, overall))[1] for text, number in missing.items())
+def _means(stored: Mapping[str, tuple[int, float]], selection: Selection) -> dict[str, float]:
+    """Mean times by kind of point."""
+    kinds: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for text, known in stored.items():
+        kinds[_kind(text, selection)].append(known)
+    return {kind: _mean(known) for kind, known in kinds.items()}
+
+
+def _kind(text: str, selection: Selection) -> str:
+    """A point's canonical text without the axis that a search runs along: trials differ little along it."""
+    if selection.search is None:
+        return text
+    return canonical({axis: value for axis, value in decode(text).items() if axis != selection.search.axis})
+
+
+def _mean(known: Iterable[tuple[int, float]]) -> float:
+    """The mean over all trials, from the number and the mean of each group; 0 without any."""
+    groups = list(known)
+    return sum(number * mean for number, mean in groups) / max(sum(number for number, _ in groups), 1)
