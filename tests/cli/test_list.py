@@ -26,6 +26,15 @@ def test_everything_is_listed_without_a_store(call, call_json, directory):
     assert not list(directory.iterdir())
 
 
+def test_a_part_of_the_listing(call, call_json, refused):
+    assert [*call_json("list")] == ["store", "studies", "claims", "constructions", "bounds"]
+    assert [*call_json("list", "claims")] == ["store", "claims"]
+    told = call("list", "bounds").stdout
+    assert "Bounds: genscope bound NAME" in told
+    assert "Claims" not in told
+    assert "studies" in refused("list", "nothing")
+
+
 def test_the_state_of_the_store_is_shown(call, call_json):
     call("run", f"{TOYS}:study")
     with Store("sqlite:///genscope.db") as store:

@@ -3,11 +3,16 @@
 Guarantee: exact without a search; the trials of a search are those that are known by now.
 """
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import typer
 
 import genscope
 from genscope.cli._options import DEFAULT_STORE, AsJson, StoreUrl
+
+What = Literal["studies", "claims", "constructions", "bounds"]
 
 CONSTRUCTIONS = (
     ("EXPR", "a Transformer for any sparse Boolean expression", "edelman2022, Section 5"),
@@ -17,35 +22,56 @@ CONSTRUCTIONS = (
 )
 
 
-def list_(store: StoreUrl = DEFAULT_STORE, as_json: AsJson = False) -> None:
+def list_(
+    what: Annotated[
+        What | None,
+        typer.Argument(metavar="WHAT", help="Only studies, claims, constructions or bounds.", show_default=False),
+    ] = None,
+    store: StoreUrl = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
     """Show studies and claims with their state in the store, constructions and bounds.
 
-    Example: genscope list --store sqlite:///results.db
+    Example: genscope list claims --store sqlite:///results.db
     """
     from genscope.cli._listing import listing
     from genscope.cli._lookup import find_store
-    from genscope.cli._output import print_json, print_table
+    from genscope.cli._output import print_json
     from genscope.lab.storage import database
 
     known = listing()
     with find_store(store) or nullcontext() as opened:
-        facts = {
-            "store": database.shown(database.parse(store)) if opened is None else opened.url,
-            "studies": _studies(known["studies"], opened),
-            "claims": _claims(known["claims"], opened),
-            "constructions": [dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS],
-            "bounds": known["bounds"],
+        made: dict[What, Callable[[], list[dict[str, Any]]]] = {
+            "studies": lambda: _studies(known["studies"], opened),
+            "claims": lambda: _claims(known["claims"], opened),
+            "constructions": lambda: [
+                dict(zip(("name", "builds", "source"), row, strict=True)) for row in CONSTRUCTIONS
+            ],
+            "bounds": lambda: known["bounds"],
         }
+        place = database.shown(database.parse(store)) if opened is None else opened.url
+        facts = {"store": place} | {name: make() for name, make in made.items() if what in (None, name)}
     if as_json:
         print_json(facts)
-        return
-    studies = ([study["name"], _about(study)] for study in facts["studies"])
-    print_table(f"Studies, and their state in {facts['store']}", ["name", "measures; and what is stored"], studies)
-    claims = ([c["id"], c["statement"], c["source"], _decision(c)] for c in facts["claims"])
-    print_table("Claims", ["id", "statement", "source", "newest verdict"], claims)
-    print_table("Constructions: genscope construct NAME", ["name", "builds", "source"], CONSTRUCTIONS)
-    named = ([bound["name"], bound["bounds"]] for bound in facts["bounds"])
-    print_table("Bounds: genscope bound NAME", ["name", "bounds"], named)
+    else:
+        _print_listing(facts)
+
+
+def _print_listing(facts: dict[str, Any]) -> None:
+    from genscope.cli._output import print_table
+
+    if "studies" in facts:
+        studies = ([study["name"], _about(study)] for study in facts["studies"])
+        print_table(f"Studies, and their state in {facts['store']}", ["name", "measures; and what is stored"], studies)
+    if "claims" in facts:
+        claims = ([c["id"], c["statement"], c["source"], _decision(c)] for c in facts["claims"])
+        print_table(f"Claims, decided in {facts['store']}", ["id", "statement", "source", "newest verdict"], claims)
+    if "constructions" in facts:
+        built = ([*construction.values()] for construction in facts["constructions"])
+        print_table("Constructions: genscope construct NAME", ["name", "builds", "source"], built)
+    if "bounds" in facts:
+        named = ([bound["name"], bound["bounds"]] for bound in facts["bounds"])
+        print_table("Bounds: genscope bound NAME", ["name", "bounds"], named)
 
 
 def _studies(shipped: list[dict[str, Any]], store: "genscope.Store | None") -> list[dict[str, Any]]:
