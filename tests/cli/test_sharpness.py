@@ -95,7 +95,7 @@ def test_estimates_say_how_sure_they_are(call_json, mine):
         ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "at least one"),
         ({"x": np.array([None, {}]), "y": np.zeros(2)}, "pickled objects"),
         ({"x": np.zeros((4, 5)), "y": np.zeros(4)}, "the model failed on inputs of shape (5,)"),
-        ({"x": X, "y": np.zeros((4, 1))}, "y.reshape(len(y))"),
+        ({"x": X, "y": np.zeros((4, 1))}, "Take y[:, 0] for y"),
     ],
 )
 def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):

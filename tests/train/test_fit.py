@@ -153,7 +153,7 @@ def test_rates_share_one_program():
         (lambda: run((Floor(1.0),)), "Give one whole number"),
         (lambda: run(5, every=0), "Give one whole number"),
         (lambda: run(5, model=jnp.tanh), "Give a model with weights"),
-        (lambda: run(5, batch=Batch(X, SAMPLE.y[:, None])), "Reshape y"),
+        (lambda: run(5, batch=Batch(X, SAMPLE.y[:, None])), r"Take y\[:, 0\] for y"),
         (lambda: _Run(LINE, Whole(SAMPLE), squared, "adam"), r"a str as optimizer.*train\.adam"),  # types of `fit` are
         (lambda: _Run(LINE, SAMPLE, squared, adam(0.1)), r"a Batch as source.*train\.Whole"),  # checked in tests
         (lambda: adam(-1.0), "Give, for example"),

@@ -77,6 +77,8 @@ def test_a_loss_of_ones_own_sees_one_example():
         (logistic, (3,), np.array([-1, 1, 1]), "labels must be 0 and 1"),
         (squared, (3, 4), np.array([0, 1, 1]), "For 4 classes take the cross-entropy loss"),
         (squared, (3, 1), np.array([[0], [1]]), "Reshape y"),
+        (squared, (3, 1), np.array([0, 1, 1]), r"Give y one more axis, y\[:, None\]"),
+        (squared, (3,), np.array([[0], [1], [1]]), r"Take y\[:, 0\] for y"),
     ],
 )
 def test_labels_that_do_not_fit(loss, shape, y, advice):

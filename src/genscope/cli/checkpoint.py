@@ -164,15 +164,17 @@ def _print_list(heading: str, parts: list[str]) -> None:
 
 def _print_bounds(bounds: dict[str, Any]) -> None:
     from genscope.cli._output import print_table
+    from genscope.report import words
 
     print_table(
-        f"Capacity of each layer's heads on {bounds['samples']} samples of {bounds['context_length']} tokens, at "
+        f"Capacity of each layer's heads on {bounds['samples']:,} samples of {bounds['context_length']:,} tokens, at "
         f"accuracy {bounds['epsilon']:g}",
         ["layer", "longest token", "factor on scores", "log covering number", "excess error"],
         [
             [
                 str(row["layer"]),
-                *(_number(row[name]) for name in ("input_norm", "score_scale", "log_cover")),
+                *(_number(row[name]) for name in ("input_norm", "score_scale")),
+                words.number(row["log_cover"]),
                 _excess(row),
             ]
             for row in bounds["layers"]
@@ -182,12 +184,15 @@ def _print_bounds(bounds: dict[str, Any]) -> None:
         print_table(
             f"Layer {largest['layer']}, the largest, with more samples",
             ["samples", "log covering number", "excess error"],
-            [[_number(row["samples"]), _number(row["log_cover"]), _excess(row)] for row in largest["by_samples"]],
+            [
+                [words.number(row["samples"]), words.number(row["log_cover"]), _excess(row)]
+                for row in largest["by_samples"]
+            ],
         )
         print_table(
             "and with longer contexts",
             ["context length", f"samples for an excess error of {bounds['target']:g}"],
-            [[str(row["context_length"]), _number(row["sample_size"])] for row in largest["by_context_length"]],
+            [[f"{row['context_length']:,}", words.number(row["sample_size"])] for row in largest["by_context_length"]],
         )
     if any(row["input_norm"] is None for row in bounds["layers"]):
         typer.echo("The weights do not say how long the tokens of every layer are: set it with --input-norm.")

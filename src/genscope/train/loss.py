@@ -113,16 +113,21 @@ class Loss:
                     "example with y.astype('int64')."
                 )
         elif tuple(outputs) != tuple(y.shape):
-            more = (
-                f" For {outputs[-1]} classes take the cross-entropy loss."
-                if tuple(outputs[:-1]) == tuple(y.shape)
-                else ""
-            )
             raise Refusal(
                 f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {tuple(y.shape)}: "
-                "labels must have the shape of the outputs. Reshape y, for example with y.reshape(len(y)), or give a "
-                f"model with that output.{more}"
+                f"labels must have the shape of the outputs. {_reshaping(tuple(outputs), tuple(y.shape))}"
             )
+
+
+def _reshaping(outputs: tuple[int, ...], labels: tuple[int, ...]) -> str:
+    """What makes the two shapes one."""
+    if outputs == (*labels, 1):
+        return "Give y one more axis, y[:, None], or a model with one number for each example."
+    if outputs[:-1] == labels:
+        return f"For {outputs[-1]} classes take the cross-entropy loss."
+    if labels == (*outputs, 1):
+        return "Take y[:, 0] for y."
+    return "Reshape y, or give a model with that output."
 
 
 def own_loss(function: Callable[[Array, Array], Array], name: str | None = None) -> Loss:
