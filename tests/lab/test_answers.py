@@ -24,6 +24,9 @@ def told(value: float) -> str:
         ("from {first ffn} at {from ffn} to {last ffn} at {to ffn}", "from 2 at 2 to 30 at 8"),
         ("between {least} and {most}", "between 2 and 30"),
         ("at most {most transformer}", "at most 12"),
+        ("in the middle {median transformer}", "in the middle 10"),
+        ("{fold transformer} times", "0.5 times"),
+        ("{fold gru}", ""),
         ("no field", "no field"),
         ("{last gru}", ""),  # not there
         ("{last}", ""),  # of which?

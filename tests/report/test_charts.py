@@ -1,5 +1,6 @@
 """Drawings: well-formed, repeatable, themed, and with a mark for everything that was handed over."""
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -7,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from genscope.lab.plans.figure import (
@@ -26,7 +29,7 @@ from genscope.lab.results.reading import Reading
 from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
-from genscope.report.axes import shade
+from genscope.report.axes import log_ticks, shade
 from genscope.report.heatmap import heatmap
 from genscope.report.looks import looks
 from genscope.report.marks import places
@@ -163,6 +166,31 @@ def test_two_measures_of_one_thing_are_held_against_equality():
     )
     assert ">equal</text>" in held
     assert ">equal</text>" not in plain
+
+
+def test_no_mark_of_a_comparison_is_cut_off_at_the_end_of_an_axis():
+    """All lie at one end of the horizontal axis, and at the other of the vertical one."""
+    axes = Canvas(figsize=(4, 4)).subplots()
+    marks = tuple(Mark(x, y, None, None, 1) for x, y in ((4700.0, 780.0), (5800.0, 800.0)))
+    charts.draw_scatter(
+        axes, Scatter("one", "other", diagonal=True, log_x=True, log_y=True, **SAID), [ReducedSeries("", marks)]
+    )
+    places = axes.transAxes.inverted().transform(axes.transData.transform([(mark.x, mark.y) for mark in marks]))
+    assert places.min() > 0.03
+    assert places.max() < 0.97
+
+
+@pytest.mark.parametrize("width", [150, 220, 300, 600])
+def test_labels_of_a_logarithmic_axis_do_not_touch(width):
+    drawing = Canvas(figsize=(width / 72, 4), dpi=72)
+    axes = drawing.add_axes((0, 0, 1, 1))
+    log_ticks(axes, "x")
+    axes.set_xlim(150, 12_000)
+    FigureCanvasAgg(drawing).draw()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    shown = [box for box in boxes if 0 <= (box.x0 + box.x1) / 2 <= width]
+    assert len(shown) >= 1 + (width > 200)
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(shown))
 
 
 def test_ticks_that_need_them_are_powers_of_ten():

@@ -27,18 +27,37 @@ def log_ticks(axes: Axes, which: Literal["x", "y"]) -> None:
     """A logarithmic axis with ticks at 1, 2, 5, 10, ..., or at powers of ten alone, written as plain numbers."""
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(_LogTicks())
+    axis.set_major_locator(_LogTicks(axes if which == "x" else None))
     axis.set_major_formatter(plain)
     axis.set_minor_locator(ticker.NullLocator())
 
 
 class _LogTicks(ticker.LogLocator):
-    """As many ticks as their labels have room for."""
+    """As many ticks as their labels have room for; above each other they always have."""
+
+    def __init__(self, beside: Axes | None) -> None:
+        super().__init__()
+        self._beside = beside
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         """Where the ticks of an axis from `vmin` to `vmax` are."""
-        self.set_params(subs=(1, 2, 5) if vmax < 200 * vmin else (1,))
+        for each in ((1, 2, 5), (1, 3)) if vmax < 200 * vmin else ():
+            self.set_params(subs=each)
+            found = super().tick_values(vmin, vmax)
+            if self._fit([value for value in found if vmin <= value <= vmax], vmax / vmin):
+                return found
+        self.set_params(subs=(1,))
         return super().tick_values(vmin, vmax)
+
+    def _fit(self, shown: Sequence[float], span: float) -> bool:
+        """Whether no label touches the next."""
+        if self._beside is None:
+            return True
+        decade = self._beside.bbox.width / np.log10(span)
+        return all(
+            decade * np.log10(right / left) >= _LETTER * (len(plain(left)) + len(plain(right))) / 2 + 6
+            for left, right in itertools.pairwise(shown)
+        )
 
 
 def plain(value: float, _: float | None = None) -> str:

@@ -117,12 +117,23 @@ def draw_scatter(axes: Axes, figure: Scatter, series: Sequence[ReducedSeries]) -
     for row, (each, at) in enumerate(zip(series, places(series), strict=True)):
         marks(axes, each, found[each.name], at, name=said(each.name, figure), joined=False, row=row)
     if figure.diagonal:
-        ends = min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])
+        ends = _shared_ends(axes)
         axes.plot(ends, ends, color=MUTED, linewidth=1.2, linestyle=DASHES[0], label="equal", zorder=1)
         axes.set(xlim=ends, ylim=ends)  # a line to the corners, and no second margin
     axes.set_xlabel(figure.label(figure.x))
     axes.set_ylabel(figure.label(figure.y))
     ticks(axes, [mark.x for each in series for mark in each.marks])
+
+
+def _shared_ends(axes: Axes) -> tuple[float, float]:
+    """Limits that serve both axes, with room around marks of which all lie at one end of the other axis."""
+    scale = axes.xaxis.get_transform()
+    low, high = scale.transform(
+        [min(axes.get_xlim()[0], axes.get_ylim()[0]), max(axes.get_xlim()[1], axes.get_ylim()[1])]
+    )
+    room = 0.04 * (high - low)
+    first, last = scale.inverted().transform([low - room, high + room])
+    return float(first), float(last)
 
 
 @styled

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 
 from genscope.lab import Curves, Figure, Group, Heatmap, Line, Reading, Scatter, Success
 from genscope.lab.results.answers import answer
-from genscope.lab.results.reduction import Rates, ReducedSeries, lines, points, success
+from genscope.lab.results.reduction import Mark, Rates, ReducedSeries, lines, points, success
 from genscope.report import arrays, charts, words
 from genscope.report.arrays import Bundle
 from genscope.report.heatmap import draw_matrix, heatmap
@@ -44,7 +44,7 @@ class Reduced:
     @property
     def heading(self) -> str:
         """The answer in words where the numbers give one, otherwise the title."""
-        series = self.numbers if isinstance(self.figure, Line | Scatter) else ()
+        series = self.numbers if isinstance(self.figure, Line | Scatter) else _ends(self.figure, self.numbers)
         return (self.figure.answer and answer(self.figure.answer, series, words.rough)) or self.figure.title
 
     @property
@@ -55,6 +55,25 @@ class Reduced:
         elsewhere = [point.x for point in self.figure.published] if isinstance(self.figure, Line) else []
         at = {mark.x for each in self.numbers for mark in each.marks} | {*elsewhere}
         return len(at) < 2
+
+
+def _ends(figure: Figure, numbers: Any) -> list[ReducedSeries]:
+    """What a heading may speak of where a figure is no line: the last points of curves, the mass of marked columns."""
+    if isinstance(figure, Curves):
+        return [
+            ReducedSeries(
+                f"{each.name if len(figure.y) > 1 or figure.by else ''} {words.number(each.facet)}".strip(),
+                tuple(_mark(x[-1], y[-1]) for x, y in each.curves if len(y) and np.isfinite(y[-1])),
+            )
+            for each in numbers
+        ]
+    if isinstance(figure, Heatmap) and numbers.marked:
+        return [ReducedSeries("marked", (_mark(0.0, numbers.values[0][:, numbers.marked].sum(axis=1).mean()),))]
+    return []
+
+
+def _mark(x: float, y: float) -> Mark:
+    return Mark(float(x), float(y), None, None, 1)
 
 
 def reduced(figure: Figure, reading: Reading) -> list[Reduced]:

@@ -80,6 +80,7 @@ STUDY = Study(
     figures=(
         Heatmap(
             title="Attention of CLS, example by example",
+            answer="The best head puts {most} of its attention on the three relevant bits",
             claims=("A6",),
             caption=(
                 "Attention weights from CLS to the 50 positions for 40 fresh examples of one trained classifier, in "

@@ -97,6 +97,7 @@ STUDY = Study(
     figures=(
         Scatter(
             title="Sharpness of the constructions",
+            answer="The constructions attend with a sharpness γ of {least} to {most}",
             caption=(
                 "The norm of W_Q, which is the sharpness γ of attention, against the context length, both axes "
                 "logarithmic. The proposition allows O(log(Ts)); random vectors of low dimension pay for their inner "

@@ -66,6 +66,10 @@ STUDY = Study(
     figures=(
         Curves(
             title="Training and validation accuracy, T = 300",
+            answer=(
+                "The median run ends with a held-out accuracy of {median validation 200} from 200 samples, and of "
+                "{median validation 50} from 50"
+            ),
             caption=(
                 "Accuracy against the training step: one thin line per instance, the median bold. A run ends once it "
                 "has reached 100 % in both. Validation is on 500 examples, and on 10,000 where all of these are right."

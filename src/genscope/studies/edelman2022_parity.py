@@ -90,6 +90,7 @@ STUDY = Study(
     figures=(
         Curves(
             title="Loss on fresh batches",
+            answer="At T = 10, runs end after {from 10} to {to 10} steps, with a loss of at most {most 10}",
             claims=("A7",),
             caption=(
                 "Cross entropy on each step's fresh batch of 512, one line per run: a plateau at the loss of guessing, "

@@ -134,6 +134,7 @@ _OTHER = [arm for arm in ARMS if arm != "paper"]
 def _panel(value: str, words: str) -> Scatter:
     return Scatter(
         title=words,
+        answer=f"{words}: the construction's is at least {{fold paper}} times that of any network trained as published",
         labels={value: f"{words}, trained", f"full_{value}": f"{words}, construction", "arm": "training"},
         where={"converged": True},
         x=f"full_{value}",

@@ -123,6 +123,7 @@ STUDY = Study(
     figures=(
         Line(
             title="Degree found by queries",
+            answer="At T = 64, functions of degree {to 64} are found to have degree {last 64}",
             claims=("C8",),
             caption="First degree accepted, means over functions of 2 to 20 components with 95 % intervals.",
             where={"restriction": "affine"},

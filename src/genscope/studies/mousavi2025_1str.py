@@ -106,6 +106,8 @@ def relative_figure(task: str, *, remark: str = "", **options: Any) -> Line:
     """Samples to the threshold that only a network which reads the index can pass."""
     return Line(
         title=f"Samples to three quarters of the risk without the index, {task}",
+        answer="To three quarters of the risk without the index, the FFN needs {ratio ffn/transformer} times the "
+        "Transformer's samples at {at ffn/transformer} tokens",
         caption=(
             "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. Arrows: "
             "runs that stopped at their budget. A network that ignores the index cannot go below 1 - 1/N, and this "

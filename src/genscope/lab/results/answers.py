@@ -2,14 +2,16 @@
 
 `{first A}` and `{last A}` are the numbers of series A at its least and largest x, `{from A}` and `{to A}` these x;
 `{ratio A/B}` compares two series at the largest x that both have, which is `{at A/B}`; `{least A}` and `{most A}` are
-extremes over all marks, `{law A}` tells which scaling law fits best. Where a figure has one series, or all are meant, A
+extremes over all marks and `{median A}` their middle, `{fold A}` is the least that x is of y, and `{law A}` tells which
+scaling law fits best. Where a figure has one series, or all are meant, A
 is left out.
 Guarantee: exact up to rounding; where a number is not measured, or both ends of a
 series are the same, there is no answer, and the title stands for it.
 """
 
 import re
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 
 from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.lab.statistics.scaling import CLEAR
@@ -50,17 +52,31 @@ def _number(field: str, about: str, series: Sequence[ReducedSeries]) -> float:
         above, _, below = about.partition("/")
         x, ratio = _ratio(_named(series, above), _named(series, below))
         return x if field == "at" else ratio
-    if field in ("least", "most"):
+    if field in _OVER_ALL:
         chosen = series if not about else [_named(series, about)]
-        numbers = [_y(mark) for each in chosen for mark in _measured(each)]
-        if not numbers:
+        marks = [mark for each in chosen for mark in _measured(each)]
+        if not marks:
             raise _Unknown
-        return min(numbers) if field == "least" else max(numbers)
+        return _OVER_ALL[field](marks)
     marks = _measured(_named(series, about))
     if not marks or field not in ("first", "last", "from", "to"):
         raise _Unknown
     mark = marks[0] if field in ("first", "from") else marks[-1]
     return float(mark.x) if field in ("from", "to") else _y(mark)
+
+
+def _least_ratio(marks: Sequence[Mark]) -> float:
+    if not all(_y(mark) > 0 for mark in marks):
+        raise _Unknown
+    return min(mark.x / _y(mark) for mark in marks)
+
+
+_OVER_ALL: Mapping[str, Callable[[Sequence[Mark]], float]] = {
+    "least": lambda marks: min(map(_y, marks)),
+    "most": lambda marks: max(map(_y, marks)),
+    "median": lambda marks: statistics.median(map(_y, marks)),
+    "fold": _least_ratio,
+}
 
 
 def _named(series: Sequence[ReducedSeries], name: str) -> ReducedSeries:
