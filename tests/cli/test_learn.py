@@ -199,7 +199,7 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0", "--context-length", "4", "--dry-run", "--retry", "failed"), "Leave one of them out"),
         (("x0", "--context-length", "4", "--rate", "-1"), "Choose, for example, 0.001"),
         (("&".join(f"x{i}" for i in range(9)), "--context-length", "200", "--network", "ideal"), "Shorten the context"),
-        (("x0", "--context-length", "4", "--network", "mine.py:wide"), "Return a scalar"),
+        (("x0", "--context-length", "4", "--network", "mine.py:wide"), "of shape () or (1,)"),
         (("x0", "--context-length", "4", "--network", "mine.py:gone"), "the file has no 'gone'"),
         (("x0", "--context-length", "4", "--network", "other.py:build"), "there is no file other.py"),
         (("x0", "--context-length", "4", "--network", "mine.py:three"), "is of type int: it must be a function"),

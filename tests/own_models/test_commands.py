@@ -162,4 +162,4 @@ def test_a_module_learns(tmp_path, monkeypatch):
     assert row["network"].startswith("learners.py:build@")
     assert row["high"] < 200
     refused = invoke(*asked, "--network", "learners.py:wide")
-    assert (refused.exit_code, "Return a scalar" in " ".join(refused.stderr.split())) == (2, True)
+    assert (refused.exit_code, "of shape () or (1,)" in " ".join(refused.stderr.split())) == (2, True)

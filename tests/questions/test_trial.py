@@ -13,6 +13,7 @@ from genscope.questions.networks import NAMED, named
 from genscope.questions.question import ask
 from genscope.questions.trial import check_network, network_of, run_trial
 from genscope.questions.user_files import local
+from genscope.questions.user_networks import built
 from genscope.random import root, stream
 from genscope.tasks import SparseExpression, WalshSum
 from genscope.train import Validation
@@ -136,10 +137,21 @@ def test_unknown_networks_are_refused(network, advice):
         check_network(ask("x0"), network, 6)
 
 
+def test_a_network_that_answers_with_a_list_of_one_is_that_of_the_number():
+    def network(size):
+        cast = eqx.nn.Lambda(jax.numpy.float32)
+        return local(lambda key, length: eqx.nn.Sequential([cast, eqx.nn.MLP(length, size, 8, 1, key=key)]))
+
+    x = jr.bernoulli(jr.key(1), 0.5, (5, 6))
+    one, number = (built(network(size), jr.key(0), 6).outputs(x) for size in (1, "scalar"))
+    assert one.shape == (5,)
+    assert (one == number).all()
+
+
 def test_a_network_with_several_outputs_is_refused_and_the_ideal_learner_has_a_limit():
     cast = eqx.nn.Lambda(jax.numpy.float32)
     file = local(lambda key, length: eqx.nn.Sequential([cast, eqx.nn.Linear(length, 3, key=key)]))
-    with pytest.raises(ValueError, match="Return a scalar"):
+    with pytest.raises(ValueError, match=r"of shape \(\) or \(1,\)"):
         check_network(ask("x0", builders=(file,)), file.label, 6)
     check_network(ask("x0&x1&x2&x3&x4&x5"), "ideal", 100)
     with pytest.raises(ValueError, match="Shorten the context"):

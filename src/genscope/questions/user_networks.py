@@ -1,7 +1,7 @@
 """A user's network in a question: what their builder returns, as arrays and a program that is compiled once.
 
-Departures: a module of PyTorch reads bits as the numbers 0 and 1, and may answer with one number or a list of one; its
-initial weights come from PyTorch's own generator, which is given a seed that follows from the key.
+Departures: a network answers with one number or a list of one. A module of PyTorch reads bits as the numbers 0 and 1;
+its initial weights come from PyTorch's own generator, which is given a seed that follows from the key.
 Guarantee: exact; what cannot be a network is refused before anything is trained.
 """
 
@@ -17,6 +17,7 @@ from jaxtyping import Array, Key
 
 from genscope.models import from_torch, outputs
 from genscope.models.torch_module import TorchModel
+from genscope.questions.networks import shown
 from genscope.questions.user_files import UserFile
 from genscope.random import derived
 from genscope.refusal import Refusal
@@ -57,26 +58,25 @@ def check(file: UserFile, context_length: int) -> None:
     if isinstance(model, type) or not callable(model):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise Refusal(
-            f"learn got the network {file.label}, whose builder returns {what}: it must return an Equinox module "
-            "that takes one example. Return one."
+            f"learn got the network {shown(file.label)}, whose builder returns {what}: it must return an Equinox "
+            "module that takes one example. Return one."
         )
     if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(model)):
         raise Refusal(
-            f"learn got the network {file.label}, whose builder returns a {type(model).__name__} without "
+            f"learn got the network {shown(file.label)}, whose builder returns a {type(model).__name__} without "
             "floating-point arrays: there is nothing to train. Return an Equinox module with weights."
         )
     shape = eqx.filter_eval_shape(_outputs, model, jnp.zeros((2, context_length), bool)).shape
     if shape != (2,):
         raise Refusal(
-            f"learn got the network {file.label}, whose output for one example of {context_length} bits has the "
-            f"shape {shape[1:]}: it must be one number, the logit of label 1, of shape (). Return a scalar."
+            f"learn got the network {shown(file.label)}, whose output for one example of {context_length} bits has the "
+            f"shape {shape[1:]}: it must be one number, the logit of label 1, of shape () or (1,). Return one."
         )
 
 
 def _outputs(model: Any, x: Array) -> Array:
-    if not isinstance(model, TorchModel):
-        return outputs(model, x)
-    answers = model.outputs(x.astype(model.program.number))
+    torch = isinstance(model, TorchModel)
+    answers = model.outputs(x.astype(model.program.number)) if torch else outputs(model, x)
     return answers[:, 0] if answers.shape[1:] == (1,) else answers
 
 
