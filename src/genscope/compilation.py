@@ -86,8 +86,9 @@ _looked = 0.0
 def make_room(*, now: bool = False) -> bool:
     """Forget every compiled program once they take half of the memory maps that Linux grants a process.
 
-    A program keeps nine maps or more. At the 65,530th, after some seven thousand programs, XLA aborts the process
-    without a word: `vm.max_map_count`. Looks every few seconds, or `now`; says whether programs were forgotten.
+    A program keeps nine maps or more. At the 65,530th (`vm.max_map_count`), after some seven thousand programs, XLA
+    crashes or aborts the process, without an exception. Looks every few seconds, or `now`; says whether programs were
+    forgotten.
     """
     global _looked
     if not now and time.monotonic() < _looked + _EVERY:
