@@ -5,6 +5,7 @@ import importlib.util
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -26,12 +27,25 @@ def test_python_in_the_readme():
     assert failed == 0
 
 
-def test_the_example_study_runs_and_resumes(tmp_path):
-    spec = importlib.util.spec_from_file_location("my_study", ROOT / "examples" / "my_study.py")
+def loaded(file: Path) -> Any:
+    """The module of a file that is no part of a package."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_table_of_networks_is_that_of_its_kept_answers():
+    """An answer whose recipe or revision is no longer the program's is not among them."""
+    table = loaded(ROOT / "docs" / "make_learning_table.py")
+    advice = "run python docs/make_learning_table.py --kept, or without it to ask what is not known"
+    assert table.PAGE.read_text(encoding="utf-8") == table.page(table.kept()), advice
+
+
+def test_the_example_study_runs_and_resumes(tmp_path):
+    module = loaded(ROOT / "examples" / "my_study.py")
     with Store(f"sqlite:///{tmp_path / 'example.db'}") as store:
         chosen = {"context_length": [5], "votes": [1], "sample_size": [4, 200]}
         first = run(module.study, select(module.study, where=chosen, seeds=4), store=store)
