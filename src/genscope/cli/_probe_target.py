@@ -21,7 +21,7 @@ _PROMPTS = (32, 256)  # the same of prompts, which are longer
 _FILES = (".safetensors", ".pt", ".pth", ".bin", ".pkl", ".npz", ".ckpt")
 
 
-class Prompts:
+class TargetPrompts:
     """What becomes of bits before a model or a function sees them, and of what it answers."""
 
     def __init__(self, template: str | None, answer: tuple[int, int] | None, bits: int):
@@ -45,7 +45,7 @@ class Prompts:
         return f"uniform over the 2^{self.bits} prompts of {self.given}, whichever of them people would write"
 
     def made(self, x: Any) -> Any:
-        """Prompts of a batch of bits: an array, several by name, or texts."""
+        """TargetPrompts of a batch of bits: an array, several by name, or texts."""
         if self._make is None:
             return x
         import numpy as np
@@ -87,7 +87,7 @@ def chosen_logits(text: str | None) -> tuple[int, int] | None:
     return first, second
 
 
-def of_name(target: str, prompts: Prompts) -> Callable[..., Any]:
+def of_name(target: str, prompts: TargetPrompts) -> Callable[..., Any]:
     """The function of an expression or of a model file."""
     if Path(target).is_file() or target.endswith(_FILES):
         from genscope.cli._jax import prepare_jax
@@ -101,7 +101,7 @@ def of_name(target: str, prompts: Prompts) -> Callable[..., Any]:
     return parse(target, max(prompts.bits, 1))
 
 
-def of_user(target: str, prompts: Prompts) -> Callable[..., Any]:
+def of_user(target: str, prompts: TargetPrompts) -> Callable[..., Any]:
     """The user's function of bits; or the outputs of the user's model, if a model, its class or its maker is named."""
     found = imported(target)
     if not isinstance(found, type) and _asks_for_inputs(found):
@@ -116,7 +116,7 @@ def of_user(target: str, prompts: Prompts) -> Callable[..., Any]:
     return _outputs(made(found, target), prompts, target)
 
 
-def _of_prompts(function: Callable[..., Any], prompts: Prompts) -> Callable[..., Any]:
+def _of_prompts(function: Callable[..., Any], prompts: TargetPrompts) -> Callable[..., Any]:
     """The user's function of a batch of prompts as one of a batch of bits."""
     import numpy as np
 
@@ -149,7 +149,7 @@ def _has_weights(found: Any) -> bool:
     return is_model(found)
 
 
-def _outputs(model: Any, prompts: Prompts, path: str) -> Callable[..., Any]:
+def _outputs(model: Any, prompts: TargetPrompts, path: str) -> Callable[..., Any]:
     """A model as a function of batches, compiled for a few sizes."""
     import equinox as eqx
     import jax

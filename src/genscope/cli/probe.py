@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from genscope.cli._options import SEEDS, AsJson
-from genscope.cli._probe_target import Prompts, chosen_logits, of_name, of_user, with_progress
+from genscope.cli._probe_target import TargetPrompts, chosen_logits, of_name, of_user, with_progress
 from genscope.cli._user_code import is_reference, users_code
 from genscope.refusal import Refusal
 
@@ -106,7 +106,7 @@ def probe(
             f"probe got --inputs {inputs} with --template: a template turns the integers 0 and 1 into prompts. "
             "Leave --inputs out."
         )
-    prompts = Prompts(template, chosen_logits(answer), bits)
+    prompts = TargetPrompts(template, chosen_logits(answer), bits)
     function = of_user(target, prompts) if own else of_name(target, prompts)
     signed = values == "signs"
     if signed and (own or Path(target).is_file()):
