@@ -14,7 +14,8 @@ WALKER = ROOT / "tests" / "walker.py"
 DOCS = ROOT / "docs"
 QUICK = "black-box"  # the notebook that `make test` executes
 PAGES = [*sorted((DOCS / "tutorials").glob("*.md")), *sorted((DOCS / "notebooks").glob("*.md")), DOCS / "gallery.md"]
-SLOW = [page for page in PAGES if page.parent.name != "tutorials" and page.stem != QUICK]
+LONG = ("learn", "your-own")  # tutorials that train
+SLOW = [page for page in PAGES if page.stem in LONG or (page.parent.name != "tutorials" and page.stem != QUICK)]
 NEEDS = runpy.run_path(str(DOCS / "site" / "notebooks.py"))["NEEDS"]
 
 

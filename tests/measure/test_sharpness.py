@@ -222,7 +222,7 @@ def test_sizes_of_the_others_are_checked_too(plain):
             smoothed_sharpness(model, batch, sigma=sigma, pairs=pairs, key=jr.key(0))
 
 
-@pytest.mark.parametrize("name", ["classifier", "transformer"])
+@pytest.mark.parametrize("name", ["classifier", pytest.param("transformer", marks=pytest.mark.slow)])
 def test_networks_with_a_fast_form_are_measured_whatever_its_derivative(name):
     """The classifier's fast form has a gradient of its own, which has no forward mode; the Transformer's has both."""
     with float64():
