@@ -52,6 +52,15 @@ class Adder(nn.Module):
     def forward(self, input_ids):
         return self.out(self.words(input_ids).cumsum(dim=1))
 
+class Frozen(Bits):
+    def __init__(self):
+        super().__init__()
+        self.requires_grad_(False)
+
+class NoWeights(nn.Module):
+    def forward(self, x):
+        return x[:, 0] + 2 * x[:, 3]
+
 net = Net()
 def initial(): return Net(3.5)
 def half(): return Net().half()
@@ -111,8 +120,10 @@ def test_probe_of_prompts():
     assert "as in --answer 1,0" in " ".join(said.split())
 
 
-def test_probe():
-    facts = call("probe", "m.py:Bits", "--bits", "4", "--json")
+@pytest.mark.parametrize("name", ["Bits", "Frozen", "NoWeights"])
+def test_probe(name):
+    """Which needs no gradient."""
+    facts = call("probe", f"m.py:{name}", "--bits", "4", "--json")
     assert (facts["relevant"], facts["degree"]) == ([0, 3], 1)
 
 
@@ -121,6 +132,8 @@ def test_probe():
     [
         (("m.py:Noisy",), "Remove randomness from forward"),
         (("m.py:half",), "module.float()"),
+        (("m.py:Frozen",), "Call requires_grad_(True) on some of them"),
+        (("m.py:NoWeights",), "Call requires_grad_(True) on some of them"),
         (("m.py:Words",), "must be named like its arguments"),
         (("m.py:net", "--loss", "squared"), "For 3 classes take the cross-entropy loss"),
     ],

@@ -284,7 +284,6 @@ def broken(change):
             lambda: broken(lambda module: module[0].weight.fill_(torch.nan)),
             "0.weight holds numbers that",
         ),
-        (lambda: perceptron().requires_grad_(False), r"Call requires_grad_\(True\)"),
         (lambda: nn.LazyLinear(3), "Call it once on a batch"),
         (lambda: nn.Linear(4, 3, dtype=torch.complex64), "must be real"),
         (lambda: torch.jit.script(perceptron()), "before torch.jit"),

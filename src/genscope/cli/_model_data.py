@@ -134,6 +134,11 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
     from genscope.tasks import Batch
 
     kinds = [leaf.dtype for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)]
+    if not kinds:  # only a module of PyTorch comes this far without weights
+        raise Refusal(
+            f"no parameter of {model.program.name} requires a gradient: only those that do are measured. Call "
+            "requires_grad_(True) on some of them, or ask what the module computes by genscope probe."
+        )
     kind = max(kinds, key=lambda each: each.itemsize)
 
     def typed(part: np.ndarray) -> Any:

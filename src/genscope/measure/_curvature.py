@@ -58,7 +58,8 @@ class Curvature:
         if not leaves or any(jnp.iscomplexobj(leaf) for _, leaf in leaves):
             raise Refusal(
                 f"got a {type(model).__name__} with {len(leaves)} arrays of real or complex numbers: sharpness needs "
-                "at least one parameter, and real ones only. Give a model whose weights are floating-point arrays."
+                "at least one parameter, and real ones only. Give a model whose weights are floating-point arrays, or "
+                "a PyTorch module some of whose parameters require a gradient."
             )
         self._double = any(leaf.dtype == np.float64 for _, leaf in leaves)
         self._loss, self._predict = loss, predict

@@ -109,7 +109,8 @@ class TorchModel:
 def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
     """A `torch.nn.Module` as a model; `output` picks one of several outputs, by its name or place.
 
-    Without it, the one called `logits` is taken. Weights are the parameters that require a gradient.
+    Without it, the one called `logits` is taken. Weights are the parameters that require a gradient; a module without
+    any can be probed, and nothing else.
     """
     need("torch", given=f"got a {type(module).__name__} for PyTorch")
     import torch  # pyright: ignore[reportMissingImports]  # an extra
@@ -150,11 +151,6 @@ def _check(module: Any, torch: Any) -> None:
                 "run in JAX. Give the module as it was before torch.jit, or call "
                 "torch.nn.utils.parametrize.remove_parametrizations."
             )
-    if not any(each.requires_grad for each in weights.values()):
-        raise Refusal(
-            f"from_torch got a {name} with {len(weights)} parameters, none of which requires a gradient: only those "
-            "that do are measured. Call requires_grad_(True) on some of them."
-        )
     for path, each in {**weights, **dict(module.named_buffers())}.items():
         if each.device.type != "cpu":
             raise Refusal(

@@ -64,7 +64,8 @@ def check(file: UserFile, context_length: int) -> None:
     if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(model)):
         raise Refusal(
             f"learn got the network {shown(file.label)}, whose builder returns a {type(model).__name__} without "
-            "floating-point arrays: there is nothing to train. Return an Equinox module with weights."
+            "floating-point arrays: there is nothing to train. Return an Equinox module with weights, or a PyTorch "
+            "module some of whose parameters require a gradient."
         )
     shape = eqx.filter_eval_shape(_outputs, model, jnp.zeros((2, context_length), bool)).shape
     if shape != (2,):
