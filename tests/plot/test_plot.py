@@ -1,5 +1,7 @@
 """Pictures: the same numbers by matplotlib and by plotly, vectors with text that stays text, and refusals."""
 
+import itertools
+
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -62,6 +64,20 @@ def test_a_bound_curve_has_the_values_of_the_bound():
 def test_level_weights_of_a_majority_are_those_of_the_textbook():
     """Of three bits with values 0 and 1: 1/4 for the mean, three times 1/16 for single bits, 1/16 for all three."""
     assert plot.spectrum(from_expression("maj(x0,x1,x2)")).series[0].y == pytest.approx([1 / 4, 3 / 16, 0, 1 / 16])
+
+
+def test_the_mean_is_a_component_too():
+    bars = plot.spectrum(from_expression("x0 & x1"), by="component").series[0]
+    assert dict(zip(bars.x, bars.y, strict=True)) == {"constant": 0.25, "x0": -0.25, "x1": -0.25, "x0 x1": 0.25}
+
+
+@pytest.mark.parametrize("width", ["column", "text"])
+@pytest.mark.parametrize("expression", ["maj(x0,x1,x2,x3,x4)", "x0&x1", "x0&x1&x2"])
+def test_names_of_bars_do_not_touch(expression, width):
+    figure = plot.spectrum(from_expression(expression), by="component").figure(width)
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_files_hold_vectors_with_text(tmp_path):

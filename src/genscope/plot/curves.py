@@ -84,7 +84,9 @@ def spectrum(function: WalshFunction, *, by: str = "level") -> Picture:
     if by != "component":
         raise Refusal(f"spectrum got by={by!r}: it shows levels or components. Use by='level' or by='component'.")
     chi = function.to_chi()
-    order = sorted(zip(chi.supports, chi.coefficients, strict=True), key=lambda each: -abs(each[1]))[:20]
-    names = [" ".join(f"x{bit}" for bit in support) for support, _ in order]
+    components = [*zip(chi.supports, chi.coefficients, strict=True)]
+    components += [((), chi.constant)] if chi.constant else []
+    order = sorted(components, key=lambda each: -abs(each[1]))[:20]
+    names = [" ".join(f"x{bit}" for bit in support) or "constant" for support, _ in order]
     bars = Series("coefficient", names, [value for _, value in order], "bars")
     return Picture("Largest Fourier coefficients", "component", "coefficient", [bars])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0067a5", "#c04a00", "#007a5a", "#9c3f86", "#7d6100", "#4a5568")
 MARKERS = ("o", "s", "D", "^", "v", "P")
 PLOTLY_MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross")
+_LEVEL_LETTERS = 24  # in the names of bars, which fit side by side into a column
 WIDTHS = {"column": 3.25, "text": 6.75}
 """Inches of a column and of the text in the usual styles of conferences."""
 PAPER = {
@@ -82,7 +83,10 @@ class Picture:
         for number, each in enumerate(self.series):
             look: dict[str, Any] = {"color": COLOURS[number % len(COLOURS)], "label": each.name}
             if each.kind == "bars":
-                axes.bar([str(x) for x in each.x], each.y, **look)
+                names = [str(x) for x in each.x]
+                axes.bar(names, each.y, **look)
+                if sum(map(len, names)) > _LEVEL_LETTERS:
+                    axes.tick_params(axis="x", rotation=90)
             elif each.kind == "line":
                 axes.plot(each.x, each.y, linestyle="--" if each.dashed else "-", **look)
             else:
