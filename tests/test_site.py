@@ -109,12 +109,13 @@ def test_formal_versions_stand_beside_what_exists(part, staged):
 
 def test_a_tutorial_becomes_a_notebook(part):
     notebooks = part("notebooks")
-    file, prompts = "# mine.py\nx = 1\n", ">>> 1 + 1\n2\n>>> for i in ():\n...     i\n\n"
+    file, prompts = "# mine.py\nx = 1\n", ">>> x = 1\n>>> x + 1\n2\n>>> for i in ():\n...     i\n\n"
     page = f"# T\n\nWords.\n\n```python\n{file}```\n\n```python\n{prompts}```\n"
     assert [cell.text for cell in notebooks.cells(page)] == [
         "# T\n\nWords.",
         "%%writefile mine.py\n# mine.py\nx = 1",
-        "1 + 1\nfor i in ():\n    i",
+        "x = 1\nx + 1",
+        "for i in ():\n    i",
     ]
 
 

@@ -8,6 +8,7 @@ Guarantee: the words of a page and its code are those of the Markdown, in their 
 build.
 """
 
+import doctest
 import importlib.util
 import re
 from dataclasses import dataclass
@@ -58,21 +59,32 @@ def cells(page: str) -> list[Cell]:
     found: list[Cell] = []
     place = 0
     for block in BLOCK.finditer(page):
-        found += [Cell(False, page[place : block.start()].strip()), Cell(True, _code(block[1], block[2]))]
+        found.append(Cell(False, page[place : block.start()].strip()))
+        found += [Cell(True, code) for code in _code(block[1], block[2])]
         place = block.end()
     found.append(Cell(False, page[place:].strip()))
     return [cell for cell in found if cell.text]
 
 
-def _code(language: str, text: str) -> str:
+def _code(language: str, text: str) -> list[str]:
     if language == "console":
         lines = re.findall(r"^\$ (.*)$", text.replace("\\\n", ""), re.MULTILINE)
-        return "\n".join(f"! {re.sub('  +', ' ', line)}" for line in lines)
+        return ["\n".join(f"! {re.sub('  +', ' ', line)}" for line in lines)]
     if file := re.match(r"# (\w+\.py)\n", text):
-        return f"%%writefile {file[1]}\n{text}".rstrip()
+        return [f"%%writefile {file[1]}\n{text}".rstrip()]
     if ">>> " in text:
-        return "\n".join(line[4:] for line in text.splitlines() if re.match(r"(>>>|\.\.\.)( |$)", line))
-    return text.rstrip()
+        return _answered(text)
+    return [text.rstrip()]
+
+
+def _answered(text: str) -> list[str]:
+    """What is typed at prompts, cut after each answer, because a cell shows its last value alone."""
+    found = [""]
+    for example in doctest.DocTestParser().get_examples(text):
+        found[-1] += example.source
+        if example.want:
+            found.append("")
+    return [code.rstrip() for code in found if code]
 
 
 def missing(page: Path) -> list[str]:

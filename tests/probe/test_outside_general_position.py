@@ -141,4 +141,4 @@ def test_what_no_test_can_see_is_in_the_guarantee():
     found = find_degree(Oracle(f, 40), rng=np.random.default_rng(7))
     assert found.value == 0
     assert "right on all but 0.098 % of the inputs" in found.guarantee
-    assert "everywhere if the function differs from it by at most 1024 components" in found.guarantee
+    assert "everywhere if the function differs from it by at most 1,024 components" in found.guarantee

@@ -29,7 +29,7 @@ def test_a_sparse_function_takes_few_queries(dim, most):
     assert found.queries < most
     assert not found.exact
     assert found.confidence == 0.99
-    assert "everywhere if the function differs from it by at most 1024 components" in found.guarantee
+    assert "everywhere if the function differs from it by at most 1,024 components" in found.guarantee
 
 
 def test_an_expression_is_exact_whatever_the_number_of_bits():

@@ -67,7 +67,7 @@ class Certificate(Displayed):
         ]
         worth = "Vacuous: no better than a constant." if self.vacuous else "Informative: below the best constant."
         title = f"Risk at most {shown(self.certificate)}, with confidence {shown(self.confidence)}"
-        return Card(title, rows, notes=[worth, *self.assumptions])
+        return Card(title, rows, notes=[worth, "The bound holds if:", *(f"- {each}." for each in self.assumptions)])
 
 
 def certify(

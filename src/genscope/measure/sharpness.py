@@ -23,7 +23,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
-from genscope.display import Card, Displayed, Table
+from genscope.display import Card, Displayed, Table, shown
 from genscope.estimate import Estimate
 from genscope.measure import _traces
 from genscope.measure._curvature import Curvature, ParameterGroup, groups
@@ -56,7 +56,7 @@ class Trace(Estimate, Displayed):
 
 
 @dataclass(frozen=True)
-class OperatorNorm:
+class OperatorNorm(Displayed):
     """The eigenvalue of largest absolute value that was found; some eigenvalue is within `residual` of it.
 
     The norm is never below its absolute value (rounding aside), and equal to it once the iteration has converged.
@@ -71,6 +71,16 @@ class OperatorNorm:
     def norm(self) -> float:
         """The absolute value: a lower limit of the operator norm."""
         return abs(self.eigenvalue)
+
+    def card(self) -> Card:
+        """What is shown: the norm, and the ends of the spectrum that were seen."""
+        rows = [
+            ("eigenvalue", self.eigenvalue),
+            ("an eigenvalue is within", self.residual),
+            ("lowest value seen", self.lowest),
+            ("highest value seen", self.highest),
+        ]
+        return Card(f"Operator norm of the Hessian: at least {shown(self.norm)}", rows)
 
 
 def hessian_trace(

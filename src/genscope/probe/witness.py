@@ -113,7 +113,7 @@ def _of_few_bits(
 def _promise(oracle: Oracle, agreement: Agreement, confidence: float, tolerance: float) -> str:
     if tolerance and agreement.share < 1:
         return (
-            f"At {agreement.inputs} fresh random inputs the squared difference from the sum listed is at most "
+            f"At {agreement.inputs:,} fresh random inputs the squared difference from the sum listed is at most "
             f"{tolerance:g} of the energy: with confidence {confidence:g} it is on all but "
             f"{100 * agreement.share:.2g} % of the inputs. Degree and sparsity are those of this sum."
         )
@@ -123,8 +123,8 @@ def _promise(oracle: Oracle, agreement: Agreement, confidence: float, tolerance:
             f"never exceeds {oracle.scale:.6g}, the largest value seen. Degree and sparsity are those of this sum."
         )
     return (
-        f"The sum listed agrees with the function at {agreement.inputs} fresh random inputs: with confidence "
+        f"The sum listed agrees with the function at {agreement.inputs:,} fresh random inputs: with confidence "
         f"{confidence:g} it is right on all but {100 * agreement.share:.2g} % of the inputs, and everywhere if the "
-        f"function differs from it by at most {agreement.terms} components, or by a function of degree at most "
+        f"function differs from it by at most {agreement.terms:,} components, or by a function of degree at most "
         f"{int(math.log2(agreement.terms))}."
     )
