@@ -99,6 +99,8 @@ def dominate(
             "the model computes a constant on almost all inputs, so there is no Fourier component to build. Train it "
             "further, or check its outputs."
         )
+    if found.sparsity > bits:
+        raise Refusal(_too_many(found, bits))
     samples = len(batch.x)
     built = fourier_components(found.function, key=stream(key, "expectation"))
     losses = (outputs(np.asarray(batch.x)) - np.asarray(batch.y, float)) ** 2
@@ -187,13 +189,26 @@ def _outputs(model: Model, kind: Any) -> Callable[[np.ndarray], np.ndarray]:
     return ask
 
 
+def _too_many(found: Findings, bits: int) -> str:
+    """Where the flat network has too few positions; what would have to be left out."""
+    energy = np.sort(np.square(found.function.to_chi().coefficients))[::-1]
+    rest = found.left_out + (1 - found.left_out) * float(energy[bits:].sum() / energy.sum())
+    enough = math.ceil(1000 * rest + 1) / 1000
+    return (
+        f"the model computes {found.sparsity} Fourier components on {bits} bits: the flat network has a position "
+        f"for each component, so there can be at most as many as bits. Raise the tolerance to {enough:g} "
+        f"(--tolerance): the {bits} largest components leave out {rest:.3g} of the variance."
+    )
+
+
 def _assumptions(found: Findings, *, given: bool, labels: np.ndarray) -> tuple[str, ...]:
+    spread = np.std(labels**2)
     return (
         "the construction dominates the model: its norm and its perturbed sharpness at σ are not smaller",
         f"the function found is the target: {found.left_out:.2g} of the model's variance is left out, and the "
         "construction would have been fixed before the sample",
-        f"the loss has the constant C under the prior; C is {'given' if given else 'fitted to losses on the data'}: "
-        f"near weights of 0 the theorem asks for at least {np.std(labels**2):.2g}",
+        f"the loss has the constant C under the prior; C is {'given' if given else 'fitted to losses on the data'}"
+        + (f": near weights of 0 the theorem asks for at least {spread:.2g}" if spread else ""),
         "the bound is for the network whose weights are redrawn around the trained ones for every prediction, with "
         "standard deviation σ",
     )

@@ -77,7 +77,7 @@ def test_a_longer_or_a_sharper_model_is_not_dominated(call_json, data, name):
         ("trained", {"--probes": 1}, "Correct the one that is out of range"),
         ("trained", {"--constant": 0}, "leave it out to have it fitted"),
         ("constant", {}, "Train it further"),
-        ("noise", {"--tolerance": 0}, "drop the smallest components"),
+        ("noise", {"--tolerance": 0}, "Raise the tolerance to 0.612 (--tolerance): the 6 largest"),
     ],
 )
 def test_what_is_refused(call, data, model, change, advice):

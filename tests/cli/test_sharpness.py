@@ -31,6 +31,15 @@ def failing():
 
 def nothing():
     return 3
+
+class Loud(Line):
+    def __call__(self, x):
+        print("forward")
+        return super().__call__(x)
+
+def loud(*, offset=0.5):
+    print("making")
+    return Loud(jnp.ones(3), jnp.array(offset))
 """
 X = np.array([[0.0, 1, 0], [1, 0, 2], [1, 1, 1], [0, 0, 3]])
 
@@ -68,8 +77,8 @@ def test_a_model_file_and_a_table_for_people(call, directory):
     hidden = X @ X[:2].T + 1  # positive: every unit is on
     outer, bias = 2 * np.mean(np.sum(hidden**2, axis=1)), 2 * 8
     trace = outer + bias * (1 + np.mean(np.sum(X**2, axis=1)))
-    assert f"{trace:.6g} (no sampling error)" in text
-    assert f"outer {outer:.6g} (no sampling error) 2" in text
+    assert f"{trace:.6g} (exact)" in text
+    assert f"outer {outer:.6g} (exact) 2" in text
     assert f"bias {bias:.6g}" in text
     assert "by gauss-newton" in told.stderr
 
@@ -116,6 +125,9 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
         (("mine_sharpness:line", "--data", "torn.safetensors"), "numpy.savez"),
         (("mine_sharpness:nothing", "--data", "data.npz"), "equinox.Module"),
         (("mine_sharpness:missing", "--data", "data.npz"), "no 'missing'"),
+        (("mine_sharpness:Line", "--data", "data.npz"), "mine_sharpness:Line needs arguments (slope, offset)"),
+        (("mine_sharpness.py", "--data", "data.npz"), "Write mine_sharpness.py:NAME"),
+        (("mine_sharpness:line", "--data", "text.npz"), "is not a .npz file"),
         (("mine_sharpness:broken", "--data", "data.npz"), "weights that are not finite"),
         (("none.safetensors", "--data", "data.npz"), "No such file"),
         (("mine_sharpness:line", "--data", "data.npz", "--probes", "1"), "--probes must be at least 2"),
@@ -126,6 +138,7 @@ def test_data_that_do_not_fit(refused, directory, mine, arrays, advice):
 def test_requests_that_make_no_sense(refused, directory, mine, arguments, advice):
     for name in ("torn.npz", "torn.safetensors"):
         (directory / name).write_bytes(b"PK\x03\x04nothing")
+    (directory / "text.npz").write_text("no numbers")
     np.savez(directory / "signs.npz", x=X, y=np.array([-1.0, 1, 1, -1]))
     assert advice in " ".join(refused("sharpness", *arguments).split())
 
@@ -137,8 +150,11 @@ def test_a_failure_of_the_users_function_is_shown_as_its_own(call, mine):
 
 
 def test_json_is_all_that_standard_output_holds(call, mine):
-    told = call("sharpness", mine, "--data", "data.npz", "--method", "exact", "--json")
+    """A model that prints does so on standard error."""
+    told = call("sharpness", "mine_sharpness:loud", "--data", "data.npz", "--method", "exact", "--json")
     assert json.loads(told.stdout)["method"] == "exact"
+    assert "making\n" in told.stderr
+    assert "forward\n" in told.stderr
 
 
 CLASSES = """

@@ -68,6 +68,15 @@ def test_a_module_that_cannot_be_loaded_shows_its_own_frames(module, capsys):
     assert "genscope/cli" not in told
 
 
+def test_a_mistake_of_syntax_is_shown_alone(module, capsys):
+    name = module("x = 1\ndef (")
+    assert run(lambda: imported(f"{name}:f") and None) == 1
+    told = capsys.readouterr().err
+    assert "line 2" in told
+    assert "genscope/cli" not in told
+    assert "importlib" not in told
+
+
 @pytest.mark.parametrize("text", ["1 / 0", "raise ValueError('theirs')", "raise SystemExit(0)"])
 def test_failures_in_the_users_code_show_its_own_frames(module, capsys, text):
     name = module(f"def inner(x):\n    {text}\n\ndef outer(x):\n    return inner(x)")

@@ -68,7 +68,8 @@ class Requests:
         made = _Impatient(self._config, state, {}, _loop=self._loop)
         transport = _Transport()
         made.connection_made(transport)
-        made.data_received(data)
+        if data:  # asyncio never gives a protocol nothing; h11 takes that for the end, and uvicorn would wait in a loop
+            made.data_received(data)
         if made.conn.their_state is not h11.SEND_BODY:  # else the body is not all there, and the client goes
             await _all(state.tasks)
         made.connection_lost(None)

@@ -118,6 +118,9 @@ def test_probe_of_prompts():
     assert found == pytest.approx({(): 2 * 21, (0,): -2, (1,): -2})
     said = call("probe", "m.py:Adder", "--bits", "2", "--template", "p.json", status=2)
     assert "as in --answer 1,0" in " ".join(said.split())
+    (Path.cwd() / "p.json").write_text(json.dumps({"zero": [8, 1, 2, 8], "one": [8, 3, -1, 8]}))
+    said = call("probe", "m.py:Adder", "--bits", "2", "--template", "p.json", "--answer", "0,1", status=2)
+    assert "from -1 to 8" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("name", ["Bits", "Frozen", "NoWeights"])
@@ -132,6 +135,7 @@ def test_probe(name):
     [
         (("m.py:Noisy",), "Remove randomness from forward"),
         (("m.py:half",), "module.float()"),
+        (("m.py:Words", "--data", "t.npz"), "int64 from -1 to 8"),
         (("m.py:Frozen",), "Call requires_grad_(True) on some of them"),
         (("m.py:NoWeights",), "Call requires_grad_(True) on some of them"),
         (("m.py:Words",), "must be named like its arguments"),
@@ -139,8 +143,12 @@ def test_probe(name):
     ],
 )
 def test_modules_that_are_refused(words, advice):
+    ids = np.ones((2000, 5), np.int64)
+    ids[1500, 2], ids[1000, 0] = -1, 8  # where nobody looks
+    np.savez("t.npz", input_ids=ids, attention_mask=np.ones_like(ids), y=np.ones(2000, np.int64))
     loss = () if "--loss" in words else ("--loss", "cross-entropy")
-    assert advice in " ".join(call("sharpness", *words, "--data", "d.npz", *loss, status=2).split())
+    data = () if "--data" in words else ("--data", "d.npz")
+    assert advice in " ".join(call("sharpness", *words, *data, *loss, status=2).split())
 
 
 def test_certificates_are_drawn_in_single_precision():

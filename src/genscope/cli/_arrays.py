@@ -24,6 +24,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         )
     with open(path, "rb"):  # that it cannot be opened is the system's message
         pass
+    if path.suffix == ".npz" and not zipfile.is_zipfile(path):
+        raise Refusal(f"{path} is not a .npz file, or not all of one: its end is missing. {HOW}")
     try:
         return read_tensors(path) if path.suffix == ".safetensors" else _npz(path)
     except Exception as error:  # whatever the libraries make of a broken file

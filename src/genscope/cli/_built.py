@@ -25,7 +25,7 @@ def conclude(
     advice: Callable[[], str],
 ) -> None:
     """Write the model, print the facts with its file, and end with advice where the weights do not verify."""
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.models.file import save
 
     if out is not None and verified:
@@ -36,7 +36,7 @@ def conclude(
     else:
         show(facts)
         if facts["file"] is not None:
-            typer.echo(f"model written to {facts['file']}")
+            echo(f"model written to {facts['file']}")
     if not verified:
         complain(advice())
         raise typer.Exit(1)

@@ -214,28 +214,28 @@ def _facts(built: Any, verdict: Any, function: Any, variant: str) -> dict[str, A
 
 
 def _print_construction(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
     if facts["sample"] is not None:
         checked = f"the {facts['inputs_checked']} given"
-    typer.echo(
+    echo(
         f"{len(facts['components'])} components on {facts['context_length']} bits, weights {facts['variant']}: "
         f"{facts['parameters']} parameters"
     )
-    typer.echo(facts["source"])
-    typer.echo(
+    echo(facts["source"])
+    echo(
         f"{'verified' if facts['verified'] else 'NOT VERIFIED'}: largest error {facts['max_error']:.2g} on {checked} "
         f"inputs, promised {facts['promised_error']:.2g}"
     )
     error = f" ± {facts['trace_sem']:.2g}" if facts["trace_sem"] else ""
-    typer.echo(f"trace of the Hessian of the squared loss {facts['trace']:.6g}{error}\n")
+    echo(f"trace of the Hessian of the squared loss {facts['trace']:.6g}{error}\n")
     if facts["sample"] is not None:
         _print_sample(facts["sample"])
     norms, gradients = facts["norm_squared"], facts["gradient_squared"]
     rows = [[name, f"{norms[name]:.6g}", f"{gradients[name]:.6g}"] for name in norms]
     print_table("Squares by block", ["block", "norm", "mean gradient"], rows)
-    typer.echo(f"of F, {gradients['F_b']:.6g} in the row of the bit and {gradients['F_pos']:.6g} in those of positions")
+    echo(f"of F, {gradients['F_b']:.6g} in the row of the bit and {gradients['F_pos']:.6g} in those of positions")
 
 
 def _print_sample(facts: dict[str, Any]) -> None:

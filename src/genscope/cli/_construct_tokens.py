@@ -180,19 +180,19 @@ def _check(name: str, sizes: dict[str, int], prompts: int, seed: int) -> None:
 
 
 def _print_construction(facts: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
-    typer.echo(
+    echo(
         f"{facts['construction']}: {facts['sparsity']} of {facts['tokens']} tokens of dimension {facts['dimension']}, "
         f"link {facts['link']}, encodings of {facts['encoding_dimension']} signs"
     )
-    typer.echo(facts["source"])
+    echo(facts["source"])
     kept = facts["max_error"] <= facts["promised_error"]
     verdict = "exact" if facts["exact"] else "verified" if kept else "not verified"
-    typer.echo(
+    echo(
         f"{verdict}: largest error {facts['max_error']:.2g} on {facts['inputs_checked']} random and adversarial "
         f"prompts, promised {facts['promised_error']:.2g} for tokens up to {facts['token_norm']:.4g}"
     )
-    typer.echo(", ".join(f"{name} {value:.6g}" for name, value in facts["constants"].items()) + "\n")
+    echo(", ".join(f"{name} {value:.6g}" for name, value in facts["constants"].items()) + "\n")
     rows = [[name, f"{norm:.6g}", f"{facts['promised_norms'][name]:.6g}"] for name, norm in facts["norms"].items()]
     print_table("Norms (Frobenius unless named)", ["weight", "norm", "formula"], rows)

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from genscope.bounds import ALL, Bound
 from genscope.bounds._parameters import STEPS, Number, Parameter
-from genscope.cli._output import print_table
+from genscope.cli._output import echo, print_table
 from genscope.extras import need
 from genscope.refusal import Refusal
 
@@ -61,8 +59,8 @@ def print_bound(bound: Bound) -> None:
     rows += [["sum", _cell(bound.value)]] if len(rows) > 1 else []
     print_table(_heading(bound), ["term", "value"], rows)
     if bound.choices:
-        typer.echo(f"Chosen: {', '.join(f'{name} = {_cell(value)}' for name, value in bound.choices.items())}.")
-    typer.echo(bound.trust)
+        echo(f"Chosen: {', '.join(f'{name} = {_cell(value)}' for name, value in bound.choices.items())}.")
+    echo(bound.trust)
 
 
 def _heading(bound: Bound) -> str:
@@ -84,7 +82,7 @@ def print_curve(axis: Axis, curve: Curve) -> None:
         for value, each in curve
     ]
     print_table(_heading(bound), [axis.name, "value", *(["vacuous"] if judged else [])], rows)
-    typer.echo(bound.proved)
+    echo(bound.proved)
 
 
 def facts(axis: Axis, curve: Curve) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import typer
 
+from genscope.cli._results import results_apart
 from genscope.refusal import Refusal
 
 INTERRUPTED, TERMINATED, READER_GONE = 130, 143, 141
@@ -32,7 +33,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def call(*arguments: object, **options: object) -> None:
         try:
-            command(*arguments, **options)
+            with results_apart():
+                command(*arguments, **options)
             sys.stdout.flush()
         except KeyboardInterrupt as stop:
             ended = isinstance(stop, Terminated)

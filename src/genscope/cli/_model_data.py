@@ -4,6 +4,7 @@ Guarantee: nothing in a file is ever run: model files and arrays are read as num
 user's own function raises is shown as its own failure, with status 1.
 """
 
+import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +40,11 @@ class Data(NamedTuple):
 def load_model(text: str) -> Any:
     """The model of a file that genscope wrote, or of what a reference names: a model, or what returns one."""
     if not is_reference(text):
+        if text.endswith(".py"):
+            raise Refusal(
+                f"got {text}, a file of Python: name what is in it as well, a model or a function that returns one. "
+                f"Write {text}:NAME."
+            )
         from genscope.models.file import load
 
         return load(text)
@@ -47,6 +53,11 @@ def load_model(text: str) -> Any:
 
 def made(found: Any, text: str) -> Any:
     """A model as it is, or the one that a function or a class makes without arguments."""
+    if not is_model(found) and (needed := _needed(found)):
+        raise Refusal(
+            f"{text} needs arguments ({', '.join(needed)}), and genscope gives none: what a reference names must be a "
+            "model, or make one by itself. Name a function without arguments that returns the model."
+        )
     with users_code(text):
         model = found if is_model(found) else found()
     if _is_torch(model):
@@ -55,10 +66,20 @@ def made(found: Any, text: str) -> Any:
         return from_torch(model)
     if not is_model(model):
         raise Refusal(
-            f"{text} returned a {type(model).__name__}: a model must be callable on one input, with floating-point "
-            "JAX arrays in a pytree as its weights. Return, for example, an equinox.Module or a torch.nn.Module."
+            f"{text} returned an object of type {type(model).__name__}: a model must be callable on one input, with "
+            "floating-point JAX arrays in a pytree as its weights. Return, for example, an equinox.Module or a torch.nn.Module."
         )
     return model
+
+
+def _needed(function: Any) -> list[str]:
+    """Arguments without which it cannot be called."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # Python does not know
+        return []
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in optional]
 
 
 def is_model(found: Any) -> bool:
@@ -149,7 +170,8 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
 
     batch = Batch(jax.tree.map(typed, data.x), jnp.asarray(typed(data.y)))
     if isinstance(model, TorchModel):
-        model.check(jax.tree.map(lambda part: np.asarray(part[:_COMPARED]), batch.x))
+        asked = _extreme(data.x)
+        model.check(jax.tree.map(lambda part: np.asarray(part)[asked], batch.x))
     try:
         # Shapes are checked, not the promotion of number types that tests forbid.
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
@@ -170,6 +192,18 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
         )
     loss.check(shape, data.y)
     return batch
+
+
+def _extreme(x: Any) -> list[int]:
+    """The first examples, and those with the smallest and the largest whole number of each array: an embedding has no
+    row for every token id, which PyTorch says and JAX does not.
+    """
+    several = x.values() if isinstance(x, dict) else [x]
+    found = set(range(min(_COMPARED, len(next(iter(several))))))
+    for part in several:
+        if part.dtype.kind in "iu":
+            found |= {int(place) // part[0].size for place in (part.argmin(), part.argmax())}
+    return sorted(found)
 
 
 def is_double(model: Any) -> bool:

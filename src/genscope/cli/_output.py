@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from genscope.cli._results import results
 from genscope.jsonable import jsonable
 
 _WIDE = 140  # columns where there is no terminal, and COLUMNS does not say
@@ -26,15 +27,21 @@ _SHORT = 8  # letters that every heading may have in a line
 
 def print_json(facts: Mapping[str, Any]) -> None:
     """The one JSON object of a command."""
-    print(json.dumps(jsonable(facts), indent=2, allow_nan=False))
+    print(json.dumps(jsonable(facts), indent=2, allow_nan=False), file=results())
 
 
 def echo(text: str) -> None:
     """Sentences, folded where somebody reads them: on a terminal, or where COLUMNS says how wide it is."""
     out = console()
     if out.is_terminal or "COLUMNS" in os.environ:
-        text = "\n".join(textwrap.fill(line, out.width, break_on_hyphens=False) for line in text.splitlines())
-    typer.echo(text)
+        text = "\n".join(_filled(line, out.width) for line in text.split("\n"))
+    typer.echo(text, file=results())
+
+
+def _filled(line: str, width: int) -> str:
+    """A sentence, or a point of a list, in lines of this width."""
+    indent = "  " * line.startswith("- ")
+    return textwrap.fill(line, width, break_on_hyphens=False, break_long_words=False, subsequent_indent=indent)
 
 
 class _Plain(Console):
@@ -62,8 +69,9 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """Standard output, or standard error, as rich sees it."""
-    made = _Plain(stderr=stderr)
-    return made if made.is_terminal or "COLUMNS" in os.environ else _Plain(stderr=stderr, width=_WIDE)
+    place: dict[str, Any] = {"stderr": True} if stderr else {"file": results()}
+    made = _Plain(**place)
+    return made if made.is_terminal or "COLUMNS" in os.environ else _Plain(**place, width=_WIDE)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> None:
@@ -126,7 +134,9 @@ def _groups(widths: Sequence[int], names: int, room: int) -> list[list[int]]:
 
 
 def _are_words(texts: Sequence[str]) -> bool:
-    return _longest(texts) <= _WORD and not any(" " in text for text in texts)
+    """Whether they stand on one line each: words, and numbers with their error."""
+    joined = [re.sub(r" ± | \(exact\)", "", text) for text in texts]
+    return _longest(texts) <= _WORD and not any(" " in text for text in joined)
 
 
 def _longest(texts: Iterable[str]) -> int:

@@ -178,7 +178,7 @@ def _outputs(model: Any, prompts: TargetPrompts, path: str) -> Callable[..., Any
         return outputs(model, x) if whole else jax.vmap(model)(x)
 
     with users_code(prompts.given or path):
-        first = given(np.zeros((2, prompts.bits), np.int64))
+        first = given(np.tile(np.arange(2)[:, None], (1, prompts.bits)))  # both prompts, if that is what bits choose
     with float64():  # arrays keep the precision of the file
         if isinstance(model, TorchModel):
             model.check(first)
@@ -186,13 +186,13 @@ def _outputs(model: Any, prompts: TargetPrompts, path: str) -> Callable[..., Any
             found = eqx.filter_eval_shape(values, model, jax.tree.map(jnp.asarray, first))
         except Exception as error:
             raise Refusal(
-                f"{path} holds a {name}, which does not take {prompts.bits} bits: probe queries models whose input "
+                f"{path} holds {name}, which does not take {prompts.bits} bits: probe queries models whose input "
                 "is T bits. Correct --bits, or name a function or a --template that turns bits into its inputs."
             ) from error
         shape = jax.eval_shape(prompts.answered, found).shape
         if shape != (2,):
             raise Refusal(
-                f"{path} holds a {name} with outputs of shape {shape[1:]}: probe needs one number. Choose the "
+                f"{path} holds {name} with outputs of shape {shape[1:]}: probe needs one number. Choose the "
                 "difference of two logits, as in --answer 1,0, or name a function that picks one output."
             )
 

@@ -106,7 +106,8 @@ def users_code(reference: str) -> Iterator[None]:
         missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
         if trace is None and (missing or isinstance(error, typer.Exit | Refusal)):
             raise
-        shown = traceback.format_exception(type(error), error, trace or error.__traceback__)
+        frames = None if isinstance(error, SyntaxError) else trace or error.__traceback__  # Python names its place
+        shown = traceback.format_exception(type(error), error, frames)
         complain(f"{reference} failed. It says:\n{''.join(shown).rstrip()}")
         raise typer.Exit(1) from None
 

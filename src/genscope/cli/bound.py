@@ -155,7 +155,7 @@ def _run(
 ) -> None:
     from genscope.bounds._parameters import apply, parameters
     from genscope.cli import _curve
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
 
     if "form" in parameters(function):
         given = {**given, "form": form}
@@ -179,6 +179,6 @@ def _run(
     if as_json:
         print_json(_curve.facts(axis, curve) | {"file": None if plot is None else str(plot)})
     elif plot is not None:
-        typer.echo(f"{plot}: {name} along {axis.name}, {len(curve)} values")
+        echo(f"{plot}: {name} along {axis.name}, {len(curve)} values")
     else:
         _curve.print_curve(axis, curve)

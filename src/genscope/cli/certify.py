@@ -152,6 +152,8 @@ def _print_certificate(facts: dict[str, Any]) -> None:
     from genscope.cli._output import echo, print_table
 
     rows = [[name, f"{value:.6g}"] for name, value in facts["terms"].items()]
+    if facts["certificate"] >= facts["clip"]:
+        rows[-1][1] += ", all that is left below the clip"
     rows.append(["certificate", f"{facts['certificate']:.6g}"])
     print_table(f"Certificate for {facts['model']} on {facts['examples']:,} examples", ["term", "value"], rows)
     echo(

@@ -129,7 +129,7 @@ def _heads(layer: Any) -> list[dict[str, Any]]:
 
 
 def _print_norms(facts: dict[str, Any], kind: str) -> None:
-    from genscope.cli._output import counted, print_table
+    from genscope.cli._output import counted, echo, print_table
 
     layers = facts["layers"]
     print_table(
@@ -142,12 +142,12 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
             for row in layers
         ],
     )
-    typer.echo(
+    echo(
         "Tokens are rows: W_V is d x k, query-key is W_Q W_K^T without the model's factor on its scores, and (2,1) is "
         "the sum of the norms of the columns.\n"
     )
     for label, norm in facts["embedding_norms"].items():
-        typer.echo(f"Longest row of the {label} embeddings: {_number(norm)}")
+        echo(f"Longest row of the {label} embeddings: {_number(norm)}")
     if withheld := facts["bounds"]["withheld"]:
         _print_list("No bounds are given:", withheld)
         _print_list("The theorem leaves out:", facts["left_out"])
@@ -157,13 +157,15 @@ def _print_norms(facts: dict[str, Any], kind: str) -> None:
 
 
 def _print_list(heading: str, parts: list[str]) -> None:
-    typer.echo(heading)
+    from genscope.cli._output import echo
+
+    echo(heading)
     for part in parts:
-        typer.echo(f"- {part}")
+        echo(f"- {part}")
 
 
 def _print_bounds(bounds: dict[str, Any]) -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
     from genscope.report import words
 
     print_table(
@@ -195,8 +197,8 @@ def _print_bounds(bounds: dict[str, Any]) -> None:
             [[f"{row['context_length']:,}", words.number(row["sample_size"])] for row in largest["by_context_length"]],
         )
     if any(row["input_norm"] is None for row in bounds["layers"]):
-        typer.echo("The weights do not say how long the tokens of every layer are: set it with --input-norm.")
-    typer.echo(
+        echo("The weights do not say how long the tokens of every layer are: set it with --input-norm.")
+    echo(
         "All constants are explicit. The excess error is that of the sign of a fixed unit read-out of the layer, over "
         f"its share of training examples within a margin above {2 * bounds['epsilon']:g}, with confidence "
         f"{bounds['confidence']:g} and as if the norms had been fixed before training."

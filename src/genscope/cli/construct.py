@@ -111,7 +111,7 @@ def _facts(built: "Construction", verdict: "Verification", function: "SparseFunc
 
 
 def _print_construction(facts: dict[str, Any], built: "Construction") -> None:
-    from genscope.cli._output import print_table
+    from genscope.cli._output import echo, print_table
 
     rows = [
         [
@@ -124,29 +124,29 @@ def _print_construction(facts: dict[str, Any], built: "Construction") -> None:
     ]
     support = ", ".join(f"x{position}" for position in facts["support"]) or "no bit: it is constant"
     checked = f"all {facts['inputs_checked']}" if facts["exhaustive"] else f"{facts['inputs_checked']} hard and random"
-    typer.echo(f"{facts['expression']} depends on {support}")
-    typer.echo(f"{facts['source']}; token dimension {facts['dimension']}")
+    echo(f"{facts['expression']} depends on {support}")
+    echo(f"{facts['source']}; token dimension {facts['dimension']}")
     promised = facts["promised_error"]
     verdict = f"within {promised:.2g}, as promised" if promised else "exact"
     kept = facts["exact"] or (promised and facts["max_error"] <= promised * (1 + 1e-9))
-    typer.echo(f"{verdict if kept else 'NOT EXACT'}: largest error {facts['max_error']:.2g} on {checked} inputs")
+    echo(f"{verdict if kept else 'NOT EXACT'}: largest error {facts['max_error']:.2g} on {checked} inputs")
     if "coherence" in facts["constants"]:
         constants = facts["constants"]
         at_most = constants["beta_at_most"]
-        typer.echo(
+        echo(
             f"coherence {constants['coherence']:.3g}: an irrelevant position scores at most {constants['beta']:.3g} of "
             f"a relevant one (by the coherence alone {'nothing follows' if at_most is None else f'{at_most:.3g}'})"
         )
     smallest = f", smallest that works {facts['smallest_gamma']:.4g}" if "smallest_gamma" in facts else ""
     needed = f"the proof needs {built.needed:.6g}" if math.isfinite(built.needed) else "no gamma suffices for the proof"
-    typer.echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
+    echo(f"gamma {facts['gamma']:.6g} ({needed}{smallest})\n")
     print_table("Frobenius norms", ["weight", "norm", "at most", "theorem"], rows)
     print_table(
         "Arguments of the covering bound for its head, at half the margin of the output",
         ["argument", "value"],
         [[name.replace("_", " "), f"{value:.6g}"] for name, value in facts["head"].items()],
     )
-    typer.echo(facts["bound"])
+    echo(facts["bound"])
 
 
 def _what_would_do(facts: dict[str, Any], built: "Construction") -> str:

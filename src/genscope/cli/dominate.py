@@ -165,8 +165,8 @@ def _print_comparison(facts: dict[str, Any]) -> None:
     shown = function["components"][:_SHOWN]
     print_table(
         "Function",
-        ["bits", "coefficient"],
-        [[" ".join(map(str, each["support"])), f"{each['coefficient']:.4g}"] for each in shown],
+        ["component", "coefficient"],
+        [[" ".join(f"x{bit}" for bit in each["support"]), f"{each['coefficient']:.4g}"] for each in shown],
     )
     if len(function["components"]) > _SHOWN:
         echo(f"and {len(function['components']) - _SHOWN} smaller ones")
@@ -191,7 +191,7 @@ def _print_comparison(facts: dict[str, Any]) -> None:
     for assumption in facts["assumptions"]:
         echo(f"- {assumption}.")
     said = "Vacuous" if facts["vacuous"] else "Informative"
-    echo(f"{said}: the best constant prediction has risk {bound['trivial']:.4g}.")
+    echo(f"{said}: the best constant prediction has risk {bound['trivial']:.4g}, not clipped.")
     echo(f"{facts['seconds']:.1f} s")
 
 

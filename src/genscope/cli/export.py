@@ -37,7 +37,7 @@ def export(
     Example: genscope export edelman2022-and --out trials.csv
     """
     from genscope.cli._files import write_frame
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.lab import Store
 
     with Store(store, read_only=True) as opened:
@@ -49,7 +49,7 @@ def export(
     if as_json:
         print_json(facts)
     else:
-        typer.echo(f"{path}: {frame.height} trials, {frame.width} columns")
+        echo(f"{path}: {frame.height} trials, {frame.width} columns")
 
 
 def _reading(store: "Store", study: str, budget: Budget | None) -> "Reading":

@@ -32,7 +32,7 @@ def figure(
     Example: genscope figure mousavi2025-1str --number 1 --out figure.pdf
     """
     need("report", given="genscope figure")
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.lab import Store
     from genscope.report.file import write_figure
 
@@ -41,4 +41,4 @@ def figure(
     if as_json:
         print_json({"figure": str(path), "store": opened.url, "study": study, "number": number, "heading": heading})
     else:
-        typer.echo(f"{path}: {heading}")
+        echo(f"{path}: {heading}")

@@ -231,9 +231,9 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
 
     relevant = ", ".join(f"x{i}" for i in facts["relevant"][:_SHOWN]) or "none"
     more = f" and {len(facts['relevant']) - _SHOWN} more" if len(facts["relevant"]) > _SHOWN else ""
-    typer.echo(f"{target} on {bits} bits")
-    typer.echo(f"degree {known('degree')}, sparsity {known('sparsity')} (the constant is not counted)")
-    typer.echo(f"relevant bits: {relevant}{more}")
+    echo(f"{target} on {bits} bits")
+    echo(f"degree {known('degree')}, sparsity {known('sparsity')} (the constant is not counted)")
+    echo(f"relevant bits: {relevant}{more}")
     echo(facts["guarantee"])
     echo(f"Input distribution: {facts['law']}.")
     if (seen := facts["sample"]) is not None:
@@ -245,12 +245,12 @@ def _print_findings(target: str, bits: int, facts: dict[str, Any]) -> None:
             f"At the {seen['inputs']} inputs of {seen['file']}, which have a law of their own, {missed}; the largest "
             f"error is {seen['largest_error']:.3g}."
         )
-    typer.echo(f"{counted(facts['queries'], 'query', 'queries')}, {facts['seconds']:.2g} s\n")
+    echo(f"{counted(facts['queries'], 'query', 'queries')}, {facts['seconds']:.2g} s\n")
     if (theirs := facts["published"]) is not None:
         _print_published(theirs)
     shown = facts["components"][:_SHOWN]
     if not shown:
-        typer.echo("No Fourier components: it is 0 everywhere." if facts["exact"] else "No Fourier components found.")
+        echo("No Fourier components: it is 0 everywhere." if facts["exact"] else "No Fourier components found.")
         return
     of = f", the largest {_SHOWN} of {len(facts['components'])}" if len(facts["components"]) > _SHOWN else ""
     print_table(

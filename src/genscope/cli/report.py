@@ -29,7 +29,7 @@ def report(
     Example: genscope report --store sqlite:///results.db --out report.html
     """
     need("report", given="genscope report")
-    from genscope.cli._output import counted, print_json
+    from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
     from genscope.report.page import write_report
 
@@ -42,4 +42,4 @@ def report(
         print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})
     else:
         drawn = f"{counted(len(claims), 'claim')} and {counted(len(studies), 'study', 'studies')}"
-        typer.echo(f"{path}: {drawn} of {opened.url}")
+        echo(f"{path}: {drawn} of {opened.url}")

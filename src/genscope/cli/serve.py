@@ -44,5 +44,7 @@ def serve(
 
 
 def _print_address(address: str) -> None:
-    typer.echo(address)
+    from genscope.cli._output import echo
+
+    echo(address)
     typer.echo("The explorer runs at this address, for this machine only. Ctrl-C ends it.", err=True)

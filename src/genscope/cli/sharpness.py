@@ -90,7 +90,7 @@ def _measured(
     trace = measure.hessian_trace(
         model, batch, function, method=method.replace("-", "_"), probes=probes, key=stream(key, "trace")
     )
-    _say("operator norm, by Lanczos")
+    _say("operator norm of the Hessian, by Lanczos")
     norm = measure.operator_norm(model, batch, function, key=stream(key, "norm"))
     _say(f"smoothed loss, from {probes} pairs of noise")
     smoothed = measure.smoothed_sharpness(
@@ -141,7 +141,7 @@ def _print_trace(facts: dict[str, Any]) -> None:
     rows = [
         [f"trace of the {matrix}", _with_error(facts["trace"]), _cost(facts)],
         [
-            "operator norm",
+            "operator norm of the Hessian",
             f"{norm['value']:.4g}",
             f"an eigenvalue within {norm['residual']:.2g} of it; Ritz values {norm['lowest']:.4g} to "
             f"{norm['highest']:.4g}",
@@ -170,5 +170,5 @@ def _cost(facts: dict[str, Any]) -> str:
 def _with_error(found: dict[str, float]) -> str:
     from genscope.estimate import Estimate
 
-    exact = f"{found['mean']:.6g} (no sampling error)"
+    exact = f"{found['mean']:.6g} (exact)"
     return str(Estimate(found["mean"], found["sem"])) if found["sem"] else exact

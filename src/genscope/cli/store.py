@@ -28,7 +28,7 @@ def copy(
 
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.lab import Store
     from genscope.lab.storage import database
     from genscope.lab.storage.failures import Damaged
@@ -49,10 +49,10 @@ def copy(
     if as_json:
         print_json(facts)
     elif "left" not in facts:
-        typer.echo(f"{facts['to']}: {facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new")
+        echo(f"{facts['to']}: {facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new")
     else:
         seen = sum(facts["left"].values())
-        typer.echo(
+        echo(
             f"{facts['to']}: {facts['copied']['trial']} trials of {facts['from']}, all of them sound; {seen} rows were "
             "seen and not sound, and what could not be read is lost. `genscope run` computes again what is missing."
         )
@@ -80,7 +80,7 @@ def check(
 
     Example: genscope store check sqlite:///results.db
     """
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.lab import check_store
 
     found = check_store(store)
@@ -88,13 +88,13 @@ def check(
         print_json(found.as_dict())
     else:
         rows = ", ".join(f"{number} of {name}" for name, number in found.rows.items()) or "none"
-        typer.echo(f"{found.store}: {'sound' if found.sound else 'damaged'}; version {found.version}; rows: {rows}")
+        echo(f"{found.store}: {'sound' if found.sound else 'damaged'}; version {found.version}; rows: {rows}")
         for problem in found.problems:
-            typer.echo(f"- {problem}")
+            echo(f"- {problem}")
         held = f"{found.leases} batches are being computed"
-        typer.echo(f"{held}, {found.orphaned} leases are of processes that are gone (the next run takes these over)")
+        echo(f"{held}, {found.orphaned} leases are of processes that are gone (the next run takes these over)")
         if not found.sound:
-            typer.echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
+            echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
     if not found.sound:
         raise typer.Exit(1)
 

@@ -10,7 +10,10 @@ whose outputs are not determined by its inputs; the commands call it before they
 
 import contextlib
 import copy
-from collections.abc import Mapping
+import logging
+import math
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -48,6 +51,11 @@ class TorchModel:
         """The output of one example."""
         alone = jax.tree.map(lambda part: jnp.asarray(part)[None], (inputs, named))
         return self.outputs(*alone[0], **alone[1])[0]
+
+    def __repr__(self) -> str:
+        """The module's name and the number of its weights."""
+        size = sum(math.prod(each.shape) for each in self.weights.values())
+        return f"TorchModel({self.program.name}, {size:,} weights in {len(self.weights)} arrays)"
 
     def check(self, x: Shaped[np.ndarray, "size ..."] | Mapping[str, Shaped[np.ndarray, "size ..."]]) -> None:
         """Refuse a module that PyTorch itself cannot run on this batch, or that is not the same in JAX."""
@@ -129,7 +137,9 @@ def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
             each.num_batches_tracked.zero_()  # without effect in evaluation mode: models that differ in it are the same
     double = any(each.dtype == torch.float64 for each in picked.parameters())
     with float64() if double else contextlib.nullcontext():
-        states, function = torchax.extract_jax(picked)
+        with warnings.catch_warnings(), _quiet("transformers"):
+            warnings.simplefilter("ignore")  # torchax asks for every attribute, and some are deprecated
+            states, function = torchax.extract_jax(picked)
         trained = {name for name, each in picked.named_parameters(remove_duplicate=False) if each.requires_grad}
         fixed = {name: value for name, value in states.items() if name not in trained}
         kinds = {name: np.dtype(value.dtype) for name, value in fixed.items() if np.dtype(value.dtype) in _BITS}
@@ -138,6 +148,18 @@ def from_torch(module: Any, *, output: str | int | None = None) -> TorchModel:
     weights = {name.removeprefix(_INSIDE): states[name] for name in states if name in trained}
     program = _Program(type(module).__name__, picked, function, kinds, np.float64 if double else np.float32)
     return TorchModel(program, weights, fixed)
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Where nothing but errors of this package is logged."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _check(module: Any, torch: Any) -> None:
@@ -247,13 +269,19 @@ class _Program:
         except Refusal:
             raise
         except Exception as error:  # whatever the module makes of an input that it is not made for
-            shapes = ", ".join(f"{tuple(part.shape[1:])} and type {part.dtype}" for part in jax.tree.leaves(given))
+            shapes = ", ".join(map(_described, jax.tree.leaves(given)))
             reason = next(iter(str(error).splitlines()), "")
             raise Refusal(
                 f"{self.name} failed on inputs of shape {shapes} ({type(error).__name__}: {reason}): each row must "
-                "be one input of the module, and several inputs must be named like its arguments. Give them in the "
-                "shape and type that it takes."
+                "be one input of the module, token ids must be in its vocabulary, and several inputs must be named "
+                "like its arguments. Give them in the shape and type that it takes."
             ) from error
+
+
+def _described(part: Any) -> str:
+    """Shape and type of one input, and the range of token ids."""
+    told = f"{tuple(part.shape[1:])} and type {part.dtype}"
+    return f"{told} from {part.min()} to {part.max()}" if np.asarray(part).dtype.kind in "iu" else told
 
 
 def _at(found: np.ndarray, other: np.ndarray) -> str:

@@ -103,20 +103,36 @@ class Loss:
             if len(outputs) < 2 or tuple(outputs[:-1]) != tuple(y.shape) or outputs[-1] < 2:
                 raise Refusal(
                     f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {y.shape}: "
-                    "outputs must have one more axis, with one logit for each of at least two classes. Give a model "
-                    "with one logit per class, y with one class per example or token, or use the logistic loss for a "
-                    "single logit."
+                    f"{_classes(tuple(outputs), tuple(y.shape))}"
                 )
             if not (jnp.issubdtype(y.dtype, jnp.integer) or y.dtype == bool):
+                broken = np.asarray(y)[np.asarray(y) % 1 != 0].reshape(-1)[:1]
+                found = f", among them {broken[0]:g}" if len(broken) else ""
+                how = "Number the classes from 0" if found else "Convert y with y.astype('int64')"
                 raise Refusal(
-                    f"the {self.name} loss got labels of type {y.dtype}: classes must be whole numbers. Convert y, for "
-                    "example with y.astype('int64')."
+                    f"the {self.name} loss got labels of type {y.dtype}{found}: classes must be whole numbers, in an "
+                    f"array of integers. {how}."
                 )
         elif tuple(outputs) != tuple(y.shape):
             raise Refusal(
                 f"the {self.name} loss got outputs of shape {tuple(outputs)} for labels of shape {tuple(y.shape)}: "
                 f"labels must have the shape of the outputs. {_reshaping(tuple(outputs), tuple(y.shape))}"
             )
+
+
+def _classes(outputs: tuple[int, ...], labels: tuple[int, ...]) -> str:
+    """What outputs and classes must be."""
+    if outputs == labels and len(outputs) > 1:
+        return (
+            "labels must be classes, as whole numbers. Where they are one logit's worth per class (one-hot), give "
+            "y.argmax(axis=-1)."
+        )
+    if len(outputs) == len(labels) + 1 and outputs[-1] >= 2:
+        return f"there must be one label for each list of logits. Give y of shape {outputs[:-1]}."
+    return (
+        "outputs must have one more axis, with one logit for each of at least two classes. Give a model with one logit "
+        "per class, y with one class per example or token, or use the logistic loss for a single logit."
+    )
 
 
 def _reshaping(outputs: tuple[int, ...], labels: tuple[int, ...]) -> str:
