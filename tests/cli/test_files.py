@@ -103,6 +103,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory):
     [
         (["nothing"], "it holds toy. Choose one of these"),
         (["toy", "--out", "."], "a directory: it must be a file"),
+        (["toy", "--out", "trials.xlsx"], "must end in .csv or .parquet"),
         (["toy", "--out", "no/where.csv"], "there is no directory no"),
         (["toy", "--store", "sqlite:///absent.db"], "does not exist"),
     ],
@@ -136,6 +137,8 @@ def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begi
     facts = call_json("figure", "toy", "--out", f"figure.{kind}")
     assert (facts["study"], facts["number"]) == ("toy", 1)
     assert facts["heading"]
+    assert facts["selection"].startswith("budget ")
+    assert facts["trials"] > 0
     assert (directory / f"figure.{kind}").read_bytes().startswith(begins)
 
 
@@ -143,8 +146,9 @@ def test_a_figure_is_a_file_of_its_kind(stored, call_json, directory, kind, begi
     ("arguments", "said"),
     [
         (["nothing", "--out", "figure.svg"], "the store holds toy. Choose one of these"),
+        (["toy", "--out", "figure.svg", "--where", "kind=z"], "got --where kind=z: the store holds toy with "),
         (["toy", "--out", "figure.gif"], "must end in .svg, .png, .pdf"),
-        (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: toy has 1 "),
+        (["toy", "--number", "9", "--out", "figure.svg"], "got --number 9: the figures of toy are 1 ("),
         (["toy", "--out", "no/where.svg"], "there is no directory no"),
         (["--out", "figure.svg"], "none of which the opening picture shows"),
         (["toy", "--out", "figure.svg", "--store", "sqlite:///absent.db"], "does not exist"),

@@ -161,7 +161,7 @@ def test_an_unknown_study_is_answered_with_the_nearest(refused):
     assert "Choose a name that genscope list shows" in refused("run", "zzz")
     assert "Write my_file.py:study" in refused("run", "my_file.py")
     assert "there is no file my_file.py" in refused("run", "my_file.py:study")
-    assert "no 'nothing': its studies are study, broken" in refused("run", f"{TOYS}:nothing")
+    assert "study_file.py: its studies are study, broken" in refused("run", f"{TOYS}:nothing")
     assert "'no_study' is of type int" in refused("run", f"{TOYS}:no_study")
     assert "which a shipped study already has: their results would mix" in refused("run", f"{TOYS}:taken")
 
@@ -208,7 +208,7 @@ def test_a_users_file_may_import_its_neighbours(call_json, directory):
         (["--seeds", "-3"], "Give 1 or more"),
         (["--seed", "-1"], "a seed must be between 0 and 2^31 - 1"),
         (["--seeds", "1000000000000"], "one run may have at most 1,000,000 trials"),
-        (["--seeds", "many"], "valid int"),
+        (["--seeds", "many"], "'--seeds': it must be a whole number"),
         (["--retry", "all"], "failed"),
         (["--dry-run", "--retry", "failed"], "Leave one of them out"),
         (["--workers", "0"], "at least one is needed. Give 1 or more"),

@@ -90,6 +90,7 @@ def test_open_thresholds_are_bounds_in_words():
     level = {"value": 0.4, "low": 0.3, "high": 0.5}
     assert needed(row | {"state": "plateau", "plateau": level}).startswith("an MLP succeeds in 40 % of runs at most")
     assert needed(row | {"state": "below", "high": 4.0}) == "an MLP needs at most 4 samples"
+    assert interval(row | {"state": "below", "high": 7.89}) == ("≤ 7.89", "open")
     assert "this budget does not determine" in needed(row | {"state": "unresolved", "low": 3.0})
 
 

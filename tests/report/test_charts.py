@@ -107,10 +107,10 @@ def test_colours_are_the_pages_own():
 def test_no_mark_is_left_out():
     """Every state has its sign, and the legend explains the signs that occur."""
     full = line()
-    assert "bounded on one side only" in full
+    assert "limit: the arrow points to the value" in full
     assert "no number (see below)" in full
     plain = line(MARKS[:2])
-    assert "one side" not in plain
+    assert "limit" not in plain
     assert "no number" not in plain
 
     def signs(marks) -> int:

@@ -53,7 +53,8 @@ class Number:
             exact < self.high or (self.closed[1] and exact == self.high)
         )
         if not inside or (self.whole and exact != math.floor(exact)):
-            raise Refusal(f"{caller} got {name}={value!r}: {self.meaning}; {self.allowed}. Change {name}.")
+            given = f"{name} {value:g}" if name.startswith("-") else f"{name}={value!r}"
+            raise Refusal(f"{caller} got {given}: {self.meaning}; {self.allowed}. Change {name}.")
         return math.floor(exact) if self.whole else exact
 
     def between(self, low: float, high: float, steps: int) -> tuple[float, ...]:

@@ -36,21 +36,27 @@ class Axis:
         name = word.strip().lstrip("-").replace("-", "_")
         numeric = {each: about for each, parameter in known.items() if isinstance(about := parameter.about, Number)}
         if name not in numeric:
+            first = _dashed(next(iter(numeric)))
             raise Refusal(
-                f"bound {bound} got --vary {text}: the options that can vary are {', '.join(numeric)}. Name one of "
-                f"them, as in --vary {next(iter(numeric))}=FROM:TO."
+                f"bound {bound} got --vary {text}: the options that can vary are {', '.join(map(_dashed, numeric))}. "
+                f"Name one of them, as in --vary {first}=FROM:TO."
             )
         try:
             low, high = (float(end) for end in ends.split(":"))
         except ValueError:
             low = high = math.nan
         if not (math.isfinite(low) and math.isfinite(high) and 0 <= low < high):
+            example = "100:1000000" if numeric[name].whole else "0.1:0.9" if numeric[name].high <= 1 else "0.1:10"
             raise Refusal(
                 f"bound {bound} got --vary {text}: the range must go from a number to a larger one. Write --vary "
-                f"{name}=FROM:TO, as in --vary {name}=100:1000000."
+                f"{_dashed(name)}=FROM:TO, as in --vary {_dashed(name)}={example}."
             )
         about = numeric[name]
         return Axis(name, about.meaning, about.between(low, high, STEPS))
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def print_bound(bound: Bound) -> None:

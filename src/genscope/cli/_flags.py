@@ -6,11 +6,26 @@ Braces in a usage line mean a choice, not that an argument is required.
 import re
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+_WORDS = {
+    "Value error, ": "",
+    "Input should be a valid number, unable to parse string as a number": "it must be a number",
+    "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number",
+}
 
 
 class PlainCommand(TyperCommand):
     """A command whose help shows flags without a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The options; what typer lets pydantic say of a wrong value is said in our words."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            error.message = re.sub("|".join(_WORDS), lambda said: _WORDS[said[0]], error.message)
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, --help among them."""

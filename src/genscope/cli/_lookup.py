@@ -69,9 +69,10 @@ def _study_in(file: Path, attribute: str) -> Study:
         _check_name(found, file)
         return found
     names = [name for name, value in vars(module).items() if isinstance(value, Study)]
-    what = f"{attribute!r} is of type {type(found).__name__}" if hasattr(module, attribute) else f"no {attribute!r}"
+    is_there = hasattr(module, attribute)
+    what = f"is of type {type(found).__name__}" if is_there else f"is not in {file}"
     raise Refusal(
-        f"got the study {file}:{attribute}, but {file} has {what}: its studies are {', '.join(names) or 'none'}. "
+        f"got the study {file}:{attribute}, but {attribute!r} {what}: its studies are {', '.join(names) or 'none'}. "
         "Name a genscope.Study."
     )
 

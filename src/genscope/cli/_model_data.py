@@ -67,7 +67,8 @@ def made(found: Any, text: str) -> Any:
     if not is_model(model):
         raise Refusal(
             f"{text} returned an object of type {type(model).__name__}: a model must be callable on one input, with "
-            "floating-point JAX arrays in a pytree as its weights. Return, for example, an equinox.Module or a torch.nn.Module."
+            "floating-point JAX arrays in a pytree as its weights. Return, for example, an equinox.Module or a "
+            "torch.nn.Module."
         )
     return model
 

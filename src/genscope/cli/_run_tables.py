@@ -44,8 +44,11 @@ def print_findings(title: str, facts: Facts, *, report: str) -> None:
         shared, names, columns, rows = _points(facts["points"])
         print_table("\n".join([heading, *shared]), columns, rows, names=names)
     fits = facts.get("fits") or ({"": facts["fit"]} if facts["fit"] else {})
+    said: dict[str, list[str]] = {}
     for name, fit in fits.items():
-        echo(f"{name}: {fit['verdict']}" if name else fit["verdict"])
+        said.setdefault(fit["verdict"], []).append(name)
+    for verdict, names in said.items():
+        echo(verdict if names == [""] or (len(said) == 1 and len(names) > 1) else f"{', '.join(names)}: {verdict}")
     new, spent = facts["new_trials"], words.duration(facts["seconds"])
     echo(f"{counted(facts['trials'], 'trial')}, {new:,} of them new, in {spent}.")
     if facts.get("next"):

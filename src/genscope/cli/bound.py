@@ -6,6 +6,7 @@ made when it is asked for: all of them take longer than `genscope --help`.
 Guarantee: exact up to rounding; a number beyond the largest float is `null` in JSON and `inf` in tables.
 """
 
+import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -58,7 +59,9 @@ class _Bounds(PlainGroup):
     def resolve_command(self, ctx, args):
         known = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in known:
-            ctx.fail(f"got {args[0]!r}: the bounds are {', '.join(known)}. Choose one of them.")
+            near = difflib.get_close_matches(args[0], known, n=1)
+            advice = f"Did you mean {near[0]}?" if near else "Choose one of them."
+            ctx.fail(f"got {args[0]!r}: the bounds are {', '.join(known)}. {advice}")
         return super().resolve_command(ctx, args)
 
 
@@ -153,7 +156,7 @@ def _run(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    from genscope.bounds._parameters import apply, parameters
+    from genscope.bounds._parameters import Number, apply, parameters
     from genscope.cli import _curve
     from genscope.cli._output import echo, print_json
 
@@ -161,6 +164,9 @@ def _run(
         given = {**given, "form": form}
     if plot is not None and vary is None:
         raise Refusal(f"bound {name} got --plot without --vary: a curve needs an axis. Add --vary NAME=FROM:TO.")
+    for word, value in given.items():
+        if word in known and isinstance(about := known[word].about, Number):
+            about.accept(f"bound {name}", _flag(word), value)
     axis = None if vary is None else _curve.Axis.parse(name, vary, known)
     varied = set() if axis is None else {axis.name}
     missing = [word for word, each in known.items() if each.required and word not in {*given, *varied}]

@@ -40,9 +40,14 @@ def export(
     from genscope.cli._output import echo, print_json
     from genscope.lab import Store
 
+    ending = out.suffix.lower() if out is not None else ""
+    if format is None and ending not in ("", ".csv", ".parquet"):
+        raise Refusal(
+            f"export got --out {out}: the file's name must end in .csv or .parquet, or --format must say which."
+        )
     with Store(store, read_only=True) as opened:
         frame = _reading(opened, study, budget).frame
-    kind: Format = format or ("csv" if out is not None and out.suffix.lower() == ".csv" else "parquet")
+    kind: Format = format or ("csv" if ending == ".csv" else "parquet")
     path = out or Path(f"{study}.{kind}")
     write_frame(frame, path, csv=kind == "csv")
     facts = {"study": study, "file": str(path), "format": kind, "rows": frame.height, "columns": frame.columns}

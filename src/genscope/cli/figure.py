@@ -21,6 +21,10 @@ def figure(
     number: Annotated[
         int, typer.Option("--number", metavar="K", min=1, help="Which of its figures, in the order of the report.")
     ] = 1,
+    where: Annotated[
+        list[str] | None,
+        typer.Option("--where", metavar="AXIS=VALUE,VALUE", help="Draw the run that was asked for so; repeatable."),
+    ] = None,
     store: StoreUrl = DEFAULT_STORE,
     budget: Annotated[
         Budget | None, typer.Option("--budget", help="Draw the results of this budget where there are some.")
@@ -32,13 +36,18 @@ def figure(
     Example: genscope figure mousavi2025-1str --number 1 --out figure.pdf
     """
     need("report", given="genscope figure")
-    from genscope.cli._output import echo, print_json
+    from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
     from genscope.report.file import write_figure
 
     with Store(store, read_only=True) as opened:
-        path, heading = write_figure(opened, out, study=study, number=number, budget=budget)
+        drawn = write_figure(opened, out, study=study, number=number, budget=budget, where=where or ())
     if as_json:
-        print_json({"figure": str(path), "store": opened.url, "study": study, "number": number, "heading": heading})
-    else:
-        echo(f"{path}: {heading}")
+        facts = drawn._asdict()
+        print_json({"figure": str(facts.pop("path")), "store": opened.url, "study": study, "number": number, **facts})
+        return
+    echo(f"{drawn.path}: {drawn.heading}")
+    if study is not None:
+        echo(f"Drawn from {drawn.selection}, {counted(drawn.trials, 'trial')}.")
+    if drawn.others:
+        echo(f"Also stored: {'; '.join(drawn.others)}. Choose by --budget and --where.")

@@ -95,7 +95,7 @@ def learn(
     from genscope.cli._jax import prepare_jax
 
     prepare_jax()
-    from genscope.cli._output import print_json
+    from genscope.cli._output import echo, print_json
     from genscope.cli._running import check_dry_run, finished, print_cost
     from genscope.cli._user_code import users_code
     from genscope.lab.results.cautions import cautions
@@ -139,9 +139,12 @@ def learn(
         complain(f"warning: {warning}")
     failed = failed_trials(frame)
     nothing = 0 < len(failed) == len(frame)
-    if plot is not None and not nothing:
+    drawn = plot is not None and not nothing
+    if drawn:
         answer.plot(plot)
     print_json(answer.facts()) if as_json else _print_answer(answer, where)
+    if drawn and not as_json:
+        echo(f"{plot}: {answer.study.title}")
     if nothing:
         complain(f"every trial failed. The first one says:\n{failed['error'][0].rstrip()}")
         raise typer.Exit(1)

@@ -146,8 +146,11 @@ def _state(plan: dict[str, Any]) -> str:
     points = counted(plan["points"], "point")
     if plan["stored"] is None:
         return points
-    final = plan["stored"] == 0 or plan["trials"] == plan["most"]
-    return f"{plan['stored'] / plan['most']:.0%} {'' if final else 'or more '}of {points}"
+    if not plan["stored"]:
+        return f"none of {points}"
+    return (
+        f"{100 * plan['stored'] / plan['most']:.0f} % {'' if plan['trials'] == plan['most'] else 'or more '}of {points}"
+    )
 
 
 def _decision(claim: dict[str, Any]) -> str:

@@ -38,7 +38,7 @@ def run(
 
     Stored trials are not run again; after an interruption, the same command resumes.
 
-    Example: genscope run edelman2022-and --where context_length=100,200
+    Example: genscope run edelman2022-and --where context_length=100,200,400
     """
     from genscope.cli._jax import prepare_jax
 

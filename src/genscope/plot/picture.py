@@ -16,6 +16,7 @@ from genscope.refusal import Refusal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's hues, darkened until each stands out against white; told apart by markers in print without colors.
@@ -94,10 +95,10 @@ class Picture:
                 axes.errorbar(each.x, each.y, yerr=_reach(each), linestyle="none", marker=marker, **look)
         for name, level in self.levels.items():
             axes.axhline(level, color="#5f6873", linestyle=":", label=name)
-        if self.log_x:
-            axes.set_xscale("log")
-        if self.log_y:
-            axes.set_yscale("log")
+        for name, is_log in (("x", self.log_x), ("y", self.log_y)):
+            if is_log:
+                axes.set(**{f"{name}scale": "log"})
+                _log_ticks(axes.xaxis if name == "x" else axes.yaxis)
         axes.set(title=self.title, xlabel=self.x, ylabel=self.y)
         if len(self.series) + len(self.levels) > 1:
             axes.legend()
@@ -163,6 +164,17 @@ def paper() -> Iterator[None]:
 
     with matplotlib.style.context(["default", PAPER]):
         yield
+
+
+def _log_ticks(axis: "Axis") -> None:
+    """Ticks at 1, 2, 5, 10, ... in plain numbers where an axis has less than two powers of ten."""
+    from matplotlib import ticker
+
+    low, high = sorted(axis.get_view_interval())
+    if low > 0 and high < 100 * low:
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_locator(ticker.NullLocator())
 
 
 def _inches(width: str | float) -> float:

@@ -190,7 +190,10 @@ def interval(row: dict[str, Any]) -> tuple[str, str]:
     """The threshold and its interval."""
     if row["state"] == "above":
         return f"> {row['low']:,.0f}", "open"
-    return words.measured(row["sample_size"], row["low"], row["high"])
+    if row["state"] == "below":
+        return f"≤ {words.number(row['high'])}", "open"
+    number, between = words.measured(row["sample_size"], row["low"], row["high"])
+    return "unknown" if row["sample_size"] is None else number, between
 
 
 def _rate(row: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ Source: edelman2022 (transformer), lintilhac2026 (bit-transformer), mousavi2025 
 Guarantee: exact; a user's builder is called with a key and the context length, and its network on one example.
 """
 
+import difflib
 import functools
 import re
 from collections.abc import Callable
@@ -136,7 +137,9 @@ def named(name: str) -> Network:
             cost=layers * dim / 48,
             growth=1.5,
         )
+    near = difflib.get_close_matches(name, [*NAMED, "deep", IDEAL], n=1, cutoff=0.75)
     raise Refusal(
         f"learn got the network {name!r}: networks are {', '.join(NAMED)}, deep (with --layers, --heads and --dim), "
-        f"{IDEAL}, and your own function, my_file.py:build. Choose one of them."
+        f"{IDEAL}, and your own function, my_file.py:build. "
+        f"{f'Did you mean {near[0]}?' if near else 'Choose one of them.'}"
     )

@@ -11,6 +11,7 @@ from typing import Any
 from genscope.lab import BUDGETS, Progress, Reference, Selection, Store, Study, run, select
 from genscope.lab.execution.one_thread import one_thread
 from genscope.questions.answer import Answer, collect
+from genscope.questions.networks import IDEAL
 from genscope.questions.question import Question, ask
 from genscope.questions.study import study
 from genscope.questions.theory import limits
@@ -60,6 +61,12 @@ def _prepare(
     own = {index: _own(each) for index, each in enumerate(given) if callable(each) or is_user_file(each)}
     question = ask(function, builders=tuple(own.values()), **settings)
     names = [own[index].label if index in own else str(each) for index, each in enumerate(given)]
+    recipe = [name for name in ("rate", "steps", "optimizer") if settings.get(name) is not None]
+    if recipe and set(names) == {IDEAL}:
+        raise Refusal(
+            f"learn got {' and '.join(recipe)} with the ideal learner alone, which trains nothing. Leave out what is "
+            "about training, or name a network."
+        )
     for length in lengths:
         question.check(length)
         check_task(question, length)
@@ -140,4 +147,4 @@ def _references(question: Question, lengths: Sequence[int]) -> list[Reference]:
         for each in limits(question, length):
             if each.sample_size:
                 found.setdefault(each.name, []).append((length, each.sample_size))
-    return [Reference(name, [x for x, _ in rows], [y for _, y in rows]) for name, rows in found.items()]
+    return [Reference(f"{name} (theory)", [x for x, _ in rows], [y for _, y in rows]) for name, rows in found.items()]

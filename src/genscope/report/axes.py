@@ -74,10 +74,17 @@ def ticks(axes: Axes, values: Sequence[Any]) -> None:
     if named:
         axes.set_xticks(range(len(named)), named)
     else:
-        if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct):
+        if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct) and _cover(axes, distinct):
             axes.xaxis.set_major_locator(ticker.FixedLocator(_apart(axes, [float(value) for value in distinct])))
         axes.xaxis.set_major_formatter(plain)
     axes.yaxis.set_major_formatter(plain)
+
+
+def _cover(axes: Axes, values: Sequence[float]) -> bool:
+    """Whether ascending values reach over most of the axis, so that ticks at them tell all of it."""
+    bottom = axes.get_ylim()[0]
+    places = axes.transData.transform([(values[0], bottom), (values[-1], bottom)])[:, 0]
+    return len(values) == 1 or bool(places[1] - places[0] > 0.6 * axes.bbox.width)
 
 
 def labels(values: Sequence[Any]) -> list[str]:
@@ -166,7 +173,8 @@ def legend(drawing: Canvas, every: Collection[Axes], title: str, marks: Sequence
     entries = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in every]
     named = {label: handle for handle, label in itertools.chain(*entries) if label}
     if any(mark.state in ("above", "below") for mark in marks):
-        named["bounded on one side only"] = Line2D([], [], color=MUTED, marker="^", linestyle="")
+        hollow = Line2D([], [], color=MUTED, marker="o", markerfacecolor=PAPER, linestyle="")
+        named["limit: the arrow points to the value"] = hollow
     if any(mark.says_nothing for mark in marks):
         named["vacuous"] = Line2D(
             *([], []), color=MUTED, marker="o", markersize=4, markerfacecolor=PAPER, linestyle=DASHES[1]

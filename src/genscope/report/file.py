@@ -6,7 +6,7 @@ Guarantee: exact; the same store gives the same SVG, and letters stay letters in
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure as Canvas
 
@@ -19,11 +19,36 @@ from genscope.report.reduced import Reduced, heading, reduced
 from genscope.report.svg import PHONE, WIDTH, canvas, save, styled
 
 
-def chosen(store: Store, study: str, budget: str | None) -> tuple[Selection, Reading, list[Selection]]:
-    """Of the selections of a study the largest complete one, at `budget` if there is one; its reading; the others."""
+class FigureFile(NamedTuple):
+    """A figure that was written: where, what it says, and of which trials."""
+
+    path: Path
+    heading: str
+    selection: str
+    trials: int
+    others: Sequence[str]
+
+
+def chosen(
+    store: Store, study: str, budget: str | None, where: Sequence[str] = ()
+) -> tuple[Selection, Reading, list[Selection]]:
+    """Of the selections of a study the largest complete one, at `budget` if there is one; its reading; the others.
+
+    With `where`, options of `genscope run` such as "context_length=100,200", one that was asked for by all of them.
+    """
     selections = store.selections(study)
-    selection, reading = largest(store, [each for each in selections if each.budget == budget] or selections)
+    asked = [each for each in selections if {("where", text) for text in where} <= set(_options(each))]
+    if not asked:
+        raise Refusal(
+            f"got --where {' --where '.join(where)}: the store holds {study} with "
+            f"{'; '.join(each.title for each in selections)}. Choose among these, or run it first."
+        )
+    selection, reading = largest(store, [each for each in asked if each.budget == budget] or asked)
     return selection, reading, [each for each in selections if each.id != selection.id]
+
+
+def _options(selection: Selection) -> list[tuple[str, str]]:
+    return [] if selection.request is None else selection.request.options
 
 
 def declared(manifest: Mapping[str, Any]) -> list[Figure]:
@@ -38,15 +63,27 @@ def declared(manifest: Mapping[str, Any]) -> list[Figure]:
 
 
 def write_figure(
-    store: Store, out: str | os.PathLike[str], *, study: str | None = None, number: int = 1, budget: str | None = None
-) -> tuple[Path, str]:
-    """Draw the figure of that number of a study, or without a study the report's opening picture; its heading."""
+    store: Store,
+    out: str | os.PathLike[str],
+    *,
+    study: str | None = None,
+    number: int = 1,
+    budget: str | None = None,
+    where: Sequence[str] = (),
+) -> FigureFile:
+    """Draw the figure of that number of a study, or without a study the report's opening picture."""
     path = Path(out)
     kind = picture_kind(path)
-    drawing, found = _opening(store, budget) if study is None else _figure(store, study, number, budget)
+    if study is None:
+        drawing, found = _opening(store, budget)
+        written = FigureFile(path, found, "", 0, ())
+    else:
+        selection, reading, others = _selected(store, study, budget, where)
+        drawing, found = _figure(store, study, number, reading)
+        written = FigureFile(path, found, selection.title, len(reading.frame), [each.title for each in others])
     with draft(path) as beside:
         save(drawing, beside, kind)
-    return path, found
+    return written
 
 
 def _opening(store: Store, budget: str | None) -> tuple[Canvas, str]:
@@ -60,18 +97,26 @@ def _opening(store: Store, budget: str | None) -> tuple[Canvas, str]:
     return picture(panels), "; ".join(panel.found or panel.words for panel in panels)
 
 
-def _figure(store: Store, study: str, number: int, budget: str | None) -> tuple[Canvas, str]:
+def _selected(
+    store: Store, study: str, budget: str | None, where: Sequence[str]
+) -> tuple[Selection, Reading, list[Selection]]:
     manifests = store.manifests()
     if study not in manifests:
         raise Refusal(
             f"got the study {study}: the store holds {', '.join(manifests) or 'none yet'}. Choose one of these, or "
             "run it first."
         )
-    figures = declared(manifests[study])
-    listed = "; ".join(f"{place} {figure.title}" for place, figure in enumerate(figures, start=1))
+    return chosen(store, study, budget, where)
+
+
+def _figure(store: Store, study: str, number: int, reading: Reading) -> tuple[Canvas, str]:
+    figures = declared(store.manifests()[study])
+    listed = "; ".join(f"{place} ({figure.title})" for place, figure in enumerate(figures, start=1))
     if not 1 <= number <= len(figures):
-        raise Refusal(f"got --number {number}: {study} has {listed or 'no figures'}. Choose one of these numbers.")
-    found = reduced(figures[number - 1], chosen(store, study, budget)[1])
+        raise Refusal(
+            f"got --number {number}: the figures of {study} are {listed or 'none'}. Choose one of these numbers."
+        )
+    found = reduced(figures[number - 1], reading)
     if not found:
         raise Refusal(f"figure {number} of {study} has no finished trial to show. Run genscope run {study} first.")
     return _drawn(found), heading(figures[number - 1], found)

@@ -120,7 +120,7 @@ class Loss:
             )
 
 
-def _classes(outputs: tuple[int, ...], labels: tuple[int, ...]) -> str:
+def _classes(outputs: Sequence[int], labels: Sequence[int]) -> str:
     """What outputs and classes must be."""
     if outputs == labels and len(outputs) > 1:
         return (
@@ -128,7 +128,7 @@ def _classes(outputs: tuple[int, ...], labels: tuple[int, ...]) -> str:
             "y.argmax(axis=-1)."
         )
     if len(outputs) == len(labels) + 1 and outputs[-1] >= 2:
-        return f"there must be one label for each list of logits. Give y of shape {outputs[:-1]}."
+        return f"there must be one label for each list of logits. Give y of shape {tuple(outputs[:-1])}."
     return (
         "outputs must have one more axis, with one logit for each of at least two classes. Give a model with one logit "
         "per class, y with one class per example or token, or use the logistic loss for a single logit."

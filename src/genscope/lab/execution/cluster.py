@@ -9,6 +9,7 @@ process that runs the study knows the store.
 """
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
@@ -43,6 +44,9 @@ def compute(order: str, time_limit: float | None) -> str:
         _idle.append(worker)
 
 
+_ADDRESS = re.compile(r"([a-z]+://)?[^\s/]+:\d+/?")
+
+
 class Cluster(AbstractContextManager["Cluster"]):
     """The workers of a Dask scheduler; a pool for `run`. `time_limit` is in seconds and for one trial.
 
@@ -58,6 +62,8 @@ class Cluster(AbstractContextManager["Cluster"]):
         self._address, self._time_limit = address, time_limit
         self._killed = distributed.KilledWorker
         try:
+            if not _ADDRESS.fullmatch(address):  # of which Dask would leave half a client, and a traceback at its end
+                raise ValueError("no port")
             self._client = distributed.Client(address, set_as_default=False, name="genscope")
         except (OSError, ValueError, TypeError, RuntimeError) as error:
             raise Refusal(
