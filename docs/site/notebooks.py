@@ -115,11 +115,13 @@ def ipynb(page: Path) -> str:
     import nbformat.v4 as v4
     from nbformat import writes
 
+    text = page.read_text(encoding="utf-8")
+    before = [Cell(True, "%matplotlib inline")] if "matplotlib" in text or ".plot" in text else []  # for figures
     made = [
         v4.new_code_cell(cell.text, id=f"cell-{number}")
         if cell.code
         else v4.new_markdown_cell(cell.text, id=f"cell-{number}")
-        for number, cell in enumerate(cells(page.read_text(encoding="utf-8")))
+        for number, cell in enumerate(before + cells(text))
     ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     return writes(v4.new_notebook(cells=made, metadata=kernel))

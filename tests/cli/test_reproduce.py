@@ -79,6 +79,11 @@ def test_json_in_the_order_of_the_table(table, call_json, directory):
     assert (directory / "place" / "report.html").exists()
 
 
+def test_the_directory_of_the_report_is_made(table, call, directory):
+    call("reproduce", "--only", "T10", "--out", "new", *ALONE)
+    assert (directory / "new" / "report.html").is_file()
+
+
 def test_a_claim_that_fails_is_a_result_unless_strict(table, call, call_json):
     call("reproduce", "--only", "T2", *ALONE)
     strict = call("reproduce", "--only", "T2", "--strict", "--json", status=1)  # all is stored: no process starts
@@ -187,5 +192,5 @@ def test_requests_that_make_no_sense(table, refused, directory):
     assert "Give 1 or more" in refused("reproduce", "--workers", "0")
     (directory / "file").write_text("")
     assert "not a directory" in refused("reproduce", "--out", "file")
-    assert "not a directory" in refused("reproduce", "--out", "absent")
+    assert "not a directory" in refused("reproduce", "--out", "absent/deeper")
     assert [path.name for path in directory.iterdir()] == ["file"]

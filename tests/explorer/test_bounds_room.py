@@ -73,7 +73,7 @@ def test_the_place_where_a_bound_stops_being_vacuous_is_exact():
     text = "margin log_cover=100 empirical_error=0.01 samples=10000"
     line = curve(text, "samples", "100:1e7")
     (place,) = line["crossings"]
-    assert f"stops being vacuous at samples {place:.0f}" in line["said"]
+    assert f"stops being vacuous at samples = {place:,.0f}" in line["said"]
     assert line["vacuous"] == [(100.0, place)]
     at = [bounds.margin(log_cover=100, empirical_error=0.01, samples=place - step).vacuous for step in (0, 1)]
     assert at == [False, True]
@@ -115,7 +115,7 @@ def test_terms_of_a_curve_add_up_to_its_values():
     for total, *terms in zip(line["values"], *line["terms"].values(), strict=True):
         assert total == pytest.approx(sum(term for term in terms if term is not None))
     assert line["mark"] == "estimate"
-    assert "no certificate" in line["proved"]
+    assert "not a certificate" in line["proved"]
     order = curve("linear-cover weight_norm=1 input_norm=1 epsilon=0.1 points=100 form=order", "points", "10:1000")
     assert (order["mark"], order["proved"]) == ("order only", "Order only: the constant is not known.")
 

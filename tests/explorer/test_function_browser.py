@@ -38,6 +38,10 @@ def test_type_click_and_press_keys(visit):
     page.get_by_role("button", name="Parity of 4").click()
     expect(page.locator("#degree")).to_have_text("4")
     expect(page.locator("#total")).to_have_text("4")  # of values ±1, as textbooks have it
+    page.go_back()
+    expect(page.get_by_role("textbox", name="Boolean expression")).to_have_value("table(0xb; x0, x1)")
+    page.go_forward()
+    expect(page.locator("#degree")).to_have_text("4")
     page.get_by_label("0 and 1").check()
     expect(page.locator("#total")).to_have_text("1")
     page.get_by_role("link", name="Build a Transformer").click()

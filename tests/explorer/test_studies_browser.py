@@ -24,6 +24,16 @@ def server(url):
         yield server
 
 
+def choose_between_two(url):
+    """A store with two selections of one study, few trials and many."""
+    fill(url, "plain", HOSTILE)
+    found = two_selections()
+    with Store(url) as store:
+        for selection in found:
+            store.put_selection(selection)
+    return found
+
+
 def test_a_page_comes_to_life_with_its_store(visit, url):
     page = visit("/studies?study=plain")
     expect(page.get_by_role("heading", name="There is no store yet")).to_be_visible()
@@ -42,12 +52,16 @@ def test_a_page_comes_to_life_with_its_store(visit, url):
     expect(page.locator("#facts")).to_contain_text(re.compile("per second|one in"))
 
 
-def test_one_of_several_selections_is_chosen(visit, url):
+def test_an_unknown_study_is_said_until_one_is_chosen(visit, url):
     fill(url, "plain", HOSTILE)
-    few, many = two_selections()
-    with Store(url) as store:
-        for selection in (few, many):
-            store.put_selection(selection)
+    page = visit("/studies?study=nope")
+    expect(page.locator("#trouble")).to_contain_text("The store has no study nope")
+    page.locator("#list button").last.click()
+    expect(page.locator("#trouble")).to_be_hidden(timeout=15000)
+
+
+def test_one_of_several_selections_is_chosen(visit, url):
+    few, many = choose_between_two(url)
     page = visit("/studies?study=plain")
     chosen = page.get_by_label("Trials:")
     expect(chosen).to_have_value(many.id)
@@ -59,6 +73,7 @@ def test_one_of_several_selections_is_chosen(visit, url):
 
 def test_trials_are_filtered_sorted_opened_and_taken_home(visit, url):
     fill(url, "plain", HOSTILE, seeds=range(6))
+    choose_between_two(url)  # the newest of which names the file of the study
     page = visit("/studies?study=plain")
     page.get_by_role("tab", name="Figures").press("ArrowRight")
     expect(page.get_by_role("tab", name="Trials")).to_be_focused()
@@ -113,5 +128,11 @@ def test_names_from_a_store_and_from_the_address_are_shown_as_they_are(visit, ur
     expect(page.locator("#claim-A2")).to_contain_text("Fixed before.")
     page.get_by_role("button", name="All claims").click()
     expect(page.locator(".claim")).to_have_count(2)
+    page.go_back()
+    expect(page.locator("#claim-A2")).to_contain_text("Fixed before.")
+    page.go_back()
+    expect(page.locator(".claim")).to_have_count(2)
+    page.go_back()
+    expect(page.locator("#table")).to_be_visible()
     assert page.locator("img").count() == 0
     assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")

@@ -51,7 +51,7 @@ class Bound(Displayed):
     def proved(self) -> str:
         """Whether the constants are proved, as a sentence."""
         if self.kind == "estimate":
-            return "An estimate, no certificate: a term is left out."
+            return "An estimate, not a certificate: a term is left out."
         return "Explicit: every constant is proved." if self.explicit else "Order only: the constant is not known."
 
     @property

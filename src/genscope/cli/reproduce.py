@@ -62,6 +62,8 @@ def reproduce(
     claims = chosen(names)
     if workers is not None and workers < 1:
         raise Refusal(f"reproduce got --workers {workers}: at least one process is needed. Give 1 or more.")
+    if not out.exists() and out.parent.is_dir() and os.access(out.parent, os.W_OK):
+        out.mkdir()
     if not out.is_dir() or not os.access(out, os.W_OK):  # now, not after the last study
         why = "may not be written by this user" if out.is_dir() else "is not a directory"
         raise Refusal(

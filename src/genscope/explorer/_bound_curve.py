@@ -137,5 +137,5 @@ def _said(axis: str, found: list[tuple[float, Bound]], crossings: list[float]) -
         return f"{where} on this range: {known}."
     place = f"{crossings[0]:,.7g}"
     more = f" It changes {len(crossings)} times." if len(crossings) > 1 else ""
-    how = f"stops being vacuous at {word} {place}" if start.vacuous else f"becomes vacuous at {word} {place}"
+    how = f"stops being vacuous at {word} = {place}" if start.vacuous else f"becomes vacuous at {word} = {place}"
     return f"It {how}: {known}.{more}"

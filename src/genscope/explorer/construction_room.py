@@ -5,6 +5,7 @@ Guarantee: that of `constructions`: every construction is verified before it is 
 """
 
 import re
+import shlex
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,6 +98,6 @@ def _wanted(ask: Ask) -> Wanted:
     if relevant > allowed:
         raise Refusal(
             f"the expression depends on {relevant} variables: this page builds such a network for at most "
-            f"{allowed}. Use fewer, or run genscope construct."
+            f"{allowed}. Use fewer, or run genscope construct {shlex.quote(text)} --context-length {length}."
         )
     return Wanted(text, length, network)

@@ -99,7 +99,7 @@ function promiseOf(facts, index) {
     element("p", { class: facts.vacuous ? "fails" : facts.explicit ? "holds" : "undecided" }, facts.trust),
     facts.terms.length > 1 ? element("table", {}, element("caption", {}, "Terms, whose sum is the bound"), element("tbody", {}, ...rows)) : null,
     facts.choices.length ? element("p", { class: "small" }, `Chosen: ${facts.choices.join(", ")}.`) : null,
-    element("details", {}, element("summary", {}, "The theorem"), ...facts.about.map((pieces) => element("p", { class: "small" }, ...typeset(pieces)))),
+    element("details", {}, element("summary", {}, "The theorem"), ...facts.about.map((pieces) => element("p", { class: "small scroll" }, ...typeset(pieces)))),
     command);
 }
 
@@ -196,7 +196,7 @@ function drawing(which) {
       error.textContent = "";
       const good = found.lines.filter((line) => !line.error);
       const numbers = good.flatMap((line) => [...line.values, ...line.trivial]).filter((value) => value !== null && value !== 0);
-      const several = found.measures.length > 1 ? "values of different kinds: compare shapes, not heights" : found.measures[0] ?? "";
+      const several = found.measures.length > 1 ? "value" : found.measures[0] ?? "";
       const vacuous = good.flatMap((line) => line.vacuous.map(([x0, x1]) => ({ type: "rect", x0, x1, yref: "paper", y0: 0, y1: 1, layer: "below",
         fillcolor: "--muted", opacity: 0.13, line: { width: 0 } })));
       const crossings = good.flatMap((line) => line.crossings.map((x) => ({ type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 1,
@@ -206,7 +206,8 @@ function drawing(which) {
         yaxis: { title: { text: several }, type: steep(numbers) ? "log" : "linear", exponentformat: "power", rangemode: "tozero" },
         showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, shapes: [...vacuous, ...crossings], margin: { t: 30 },
       });
-      said.replaceChildren(...found.lines.map((line) => element("li", {},
+      const mixed = found.measures.length > 1 ? [element("li", {}, `These are values of different kinds (${found.measures.join(", ")}): compare shapes, not heights.`)] : [];
+      said.replaceChildren(...mixed, ...found.lines.map((line) => element("li", {},
         line.error || [`${line.name}:`, line.said, line.proved, line.flat ? "It does not depend on this argument, so its line is flat." : "", line.note].filter(Boolean).join(" "))));
       commands.replaceChildren(...found.lines.filter((line) => line.command).map((line) => element("pre", {}, line.command)));
       table.replaceChildren(numbersTable(found));

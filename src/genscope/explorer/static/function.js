@@ -28,7 +28,7 @@ function show(found) {
   const relevant = found.support.map((j) => `x${j}`);
   find("support").textContent = relevant.length > 8 ? `${relevant.length} variables` : relevant.join(" ") || "none";
   find("support").title = relevant.join(", ");
-  find("ones").textContent = `${found.ones} of ${found.inputs}`;
+  find("ones").textContent = `${number(found.ones)} of ${number(found.inputs)}`;
   find("degree").textContent = found.degree;
   find("sparsity").textContent = found.sparsity;
   find("total").textContent = number(found.total_influence);
@@ -103,7 +103,7 @@ arrows(find("table"), () => Number(find("table").dataset.across));
 
 const examples = [...document.querySelectorAll("[data-expression]")];
 for (const button of examples) {
-  button.addEventListener("click", () => { field.write(button.dataset.expression); update(); });
+  button.addEventListener("click", () => { state.visit(); field.write(button.dataset.expression); update(); });
 }
 find("expression").addEventListener("input", debounce(update, 100));
 for (const radio of values) radio.addEventListener("change", update);

@@ -74,8 +74,14 @@ export function address(path, values) {
 /** The state of the page in its address: a link reproduces the view. */
 export const state = {
   read: () => Object.fromEntries(new URLSearchParams(location.search || location.hash.slice(1))),
-  write: (values) => history.replaceState(null, "", address(location.pathname, values)),
+  write: (values) => history.replaceState(history.state, "", address(location.pathname, values)),
+  /** Call before a step that the browser's Back should undo: what is written next belongs to a new entry. */
+  visit: () => {
+    history.replaceState({ room: true }, "");
+    history.pushState({ room: true }, "");
+  },
 };
+addEventListener("popstate", ({ state: entry }) => { if (entry?.room) location.reload(); }); // the page reads its address
 
 /** An element with attributes and children; texts are texts, never HTML. */
 export function element(tag, attributes = {}, ...children) {
@@ -91,7 +97,7 @@ export function element(tag, attributes = {}, ...children) {
 
 /** Texts and formulas in order; MathML comes from the server's own docstrings, and is parsed as XML. */
 export const typeset = (pieces) => pieces.map(({ text, math }) => math === undefined
-  ? text : document.importNode(new DOMParser().parseFromString(math, "application/xml").documentElement, true));
+  ? text.replaceAll("`", "") : document.importNode(new DOMParser().parseFromString(math, "application/xml").documentElement, true));
 
 /** The small question mark of a word in the glossary. */
 export const help = (name, word = name) =>
@@ -101,7 +107,7 @@ export const help = (name, word = name) =>
 /** A number for people: few digits, a true minus. */
 export function number(value, digits = 4) {
   if (value == null) return "–";
-  if (Number.isInteger(value) && Math.abs(value) < 1e9) return String(value).replace("-", "−");
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return (Math.abs(value) < 1e4 ? String(value) : value.toLocaleString("en")).replace("-", "−");
   const size = Math.abs(value);
   const text = size >= 1e6 || size < 1e-4 ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
   return text.replaceAll("-", "−");

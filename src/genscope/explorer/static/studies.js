@@ -10,6 +10,7 @@ const VERDICTS = { holds: "✓ holds", fails: "✗ fails", undecided: "– undec
 const view = { tab: "studies", part: "figures", study: "", filter: "", order: "finished", descending: "yes", first: "0", trial: "", claim: "", ...state.read() };
 let known = null; // the newest overview
 let drawn = { study: "", total: -1, at: 0 };
+let lost = ""; // what the address asked for in vain
 let selection = ""; // whose figures are shown; the server chooses while none is chosen
 
 const keep = () => state.write({ ...view, tab: view.tab === "studies" ? "" : view.tab, part: view.part === "figures" ? "" : view.part,
@@ -39,7 +40,8 @@ async function look() {
   const began = performance.now();
   try {
     show(await ask("studies", "overview", {}));
-    $("trouble").hidden = true;
+    $("trouble").hidden = !lost;
+    $("trouble").textContent = lost;
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     $("trouble").hidden = false;
@@ -69,6 +71,7 @@ function show(found) {
   }
   const before = known;
   known = found;
+  if (!current() && view.study) lost = `The store has no study ${view.study}: here is another. Choose one from the list.`;
   if (!current()) view.study = (found.studies.find(total) ?? found.studies[0]).name;
   $("store").textContent = found.store;
   $("tab-claims").textContent = `Claims (${found.claims})`;
@@ -89,7 +92,7 @@ function list(studies) {
   const buttons = new Map([...$("list").querySelectorAll("button")].map((each) => [each.dataset.study, each]));
   if ([...buttons.keys()].join("\n") !== studies.map((each) => each.name).join("\n")) {
     $("list").replaceChildren(...studies.map((study) => {
-      const button = element("button", { type: "button", "data-study": study.name, onclick: () => choose(study.name) },
+      const button = element("button", { type: "button", "data-study": study.name, onclick: () => { if (study.name !== view.study) state.visit(); choose(study.name); } },
         element("span", { class: "name" }, study.name), element("span", { class: "state small muted" }));
       buttons.set(study.name, button);
       return element("li", {}, button);
@@ -108,6 +111,7 @@ const speed = ({ rate }) => !rate ? "" : rate >= 1 ? `${number(rate, 2)} per sec
 // --- A study ----------------------------------------------------------------------------------------------------------
 
 function choose(name, again = false) {
+  if (!again) lost = "";
   if (!again && name !== view.study) Object.assign(view, { filter: "", order: "finished", descending: "yes", first: "0" });
   if (name !== view.study) selection = "";
   view.study = name;
@@ -352,6 +356,7 @@ async function claims() {
 }
 
 function openClaim(id) {
+  state.visit();
   view.claim = id;
   keep();
   claims().then(() => { $("claims").scrollIntoView(); $("claims-list").querySelector("button")?.focus(); });
@@ -383,9 +388,9 @@ async function claimPage(id) {
     ...claim.parts.map((each) => element("div", { class: "part" }, element("p", {}, verdict(each.decision), ` ${each.statement}`), numbers(each.numbers))),
     ...claim.figures.map(figureOf),
     element("h4", {}, "Trials"),
-    ...claim.studies.map((study) => element("p", {}, element("button", { type: "button", onclick: () => { tab("studies"); choose(study.name); part("trials"); } }, study.name),
+    ...claim.studies.map((study) => element("p", {}, element("button", { type: "button", onclick: () => { state.visit(); tab("studies"); choose(study.name); part("trials"); } }, study.name),
       ` ${study.title}: ${trialsWord(study.ok + study.failed)}${study.failed ? `, ${count(study.failed)} of them failed` : ""}`)),
-    element("pre", {}, claim.command),
+    element("pre", {}, `${claim.command} --store ${known.store}`),
     element("h4", {}, "Can it fail?"),
     element("p", {}, claim.planted ? `Yes: with this planted on purpose, its own rule says “fails”: ${claim.planted}.` : "What was planted to see it fail is not stored with this verdict.")));
 }
@@ -403,8 +408,8 @@ function tab(name) {
 
 // --- What can be pressed ----------------------------------------------------------------------------------------------
 
-for (const each of ["studies", "claims"]) $(`tab-${each}`).addEventListener("click", () => tab(each));
-for (const each of ["figures", "trials"]) $(`tab-${each}`).addEventListener("click", () => part(each));
+for (const each of ["studies", "claims"]) $(`tab-${each}`).addEventListener("click", () => { if (view.tab !== each) state.visit(); tab(each); });
+for (const each of ["figures", "trials"]) $(`tab-${each}`).addEventListener("click", () => { if (view.part !== each) state.visit(); part(each); });
 for (const tabs of document.querySelectorAll('[role="tablist"]')) {
   tabs.addEventListener("keydown", (event) => {
     const all = [...tabs.querySelectorAll('[role="tab"]')];
