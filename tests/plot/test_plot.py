@@ -80,6 +80,17 @@ def test_names_of_bars_do_not_touch(expression, width):
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
+@pytest.mark.parametrize(("sizes", "least"), [((7.0, 17.0), 2), ((10.0, 90.0), 3), ((3.0, 3000.0), 3)])
+def test_a_logarithmic_axis_has_several_ticks(sizes, least):
+    picture = plot.Picture("", "T", "samples", [plot.Series("m", [16, 128], sizes)], log_x=True, log_y=True)
+    axes = picture.matplotlib()
+    low, high = axes.get_ylim()
+    shown = [text.get_text() for text in axes.get_yticklabels() if low <= text.get_position()[1] <= high]
+    assert len(shown) >= least
+    if sizes[1] < 100:
+        assert all(float(each) > 1 for each in shown)  # plain numbers
+
+
 def test_files_hold_vectors_with_text(tmp_path):
     picture = PICTURES["success"]()
     picture.save(tmp_path / "f.svg")

@@ -167,12 +167,12 @@ def paper() -> Iterator[None]:
 
 
 def _log_ticks(axis: "Axis") -> None:
-    """Ticks at 1, 2, 5, 10, ... in plain numbers where an axis has less than two powers of ten."""
+    """Ticks at 1, 2, 5, 10, ... in plain numbers, closer on a short axis, where it has less than two powers of ten."""
     from matplotlib import ticker
 
     low, high = sorted(axis.get_view_interval())
     if low > 0 and high < 100 * low:
-        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high > 8 * low else (1, 1.5, 2, 3, 5, 7)))
         axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
         axis.set_minor_locator(ticker.NullLocator())
 

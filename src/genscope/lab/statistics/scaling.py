@@ -40,7 +40,7 @@ class _Form:
 
 FORMS: Mapping[str, _Form] = {
     "log": _Form(np.log, lambda size: size, lambda value: value, "a + b log T"),
-    "power": _Form(np.log, np.log, np.exp, "a T^b"),
+    "power": _Form(np.log, np.log, np.exp, "a Tᵇ"),
     "linear": _Form(lambda length: length, lambda size: size, lambda value: value, "a + b T"),
 }
 
