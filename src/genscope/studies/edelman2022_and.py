@@ -121,7 +121,7 @@ FIGURES = (
         caption=(
             "The sample size at which 80 % of training runs reach 100 % validation accuracy, with 95 % intervals, "
             "against the context length on a logarithmic axis: a logarithmic law is a straight line here. "
-            "Arrows mark thresholds that are bounded on one side only. Stars: the paper's 18 points, digitised to "
+            "Arrows mark thresholds that are bounded on one side only. Stars: the paper's 18 points, digitized to "
             "within a sample or two; its error bars are left out, since the paper does not define them."
         ),
         answer=(
@@ -136,7 +136,7 @@ FIGURES = (
         log_x=True,
         laws=("log", "power", "linear"),
         references=REFERENCES,
-        published=[Published(length, size, "EGKZ22, Figure 2, digitised") for length, (size, *_) in FIGURE_2.items()],
+        published=[Published(length, size, "EGKZ22, Figure 2, digitized") for length, (size, *_) in FIGURE_2.items()],
     ),
     Success(
         title="Success against sample size",

@@ -1,4 +1,4 @@
-r"""What the training runs of LS26 depend on: layer normalisation, batch size, width, and the learner of Definition 1.
+r"""What the training runs of LS26 depend on: layer normalization, batch size, width, and the learner of Definition 1.
 
 Source: lintilhac2026, Appendix A (ablations in words: the normalisation changes nothing qualitatively, degree 5 fails
 with batches above 256, the minimal width converges for small degrees and sparsities) and Definition 1.
@@ -153,7 +153,7 @@ _LABELS = {
 
 STUDY = Study(
     name="lintilhac2026-ablations",
-    title="Ablations: layer normalisation, batch size, minimal width, and Definition 1's learner",
+    title="Ablations: layer normalization, batch size, minimal width, and Definition 1's learner",
     source="lintilhac2026, Appendix A",
     labels=_LABELS,
     trial=trial,
