@@ -167,8 +167,8 @@ def test_a_directory_is_read_by_the_whole_file_the_index_or_all_files(tmp_path):
 @pytest.mark.parametrize(
     ("files", "advice"),
     [
-        ({}, "has nothing: a model is model.safetensors"),
-        ({"pytorch_model.bin": "a"}, "has 'pytorch_model.bin': .*runs no pickle"),
+        ({}, "has no safetensors file: a model is model.safetensors"),
+        ({"pytorch_model.bin": "a"}, "has no safetensors file, but 'pytorch_model.bin': .*runs no pickle"),
         (
             {"m-00001-of-00003.safetensors": "a", "m-00003-of-00003.safetensors": "b"},
             "2 of the 3 shards of 'm': .*Fetch",

@@ -149,10 +149,10 @@ def test_a_model_of_tokens_is_refused(directory, refused):
         (["x0 &", "--bits", 4], "expression"),
         (["x7", "--bits", 4], "x7"),
         (["x0", "--bits", 0], "bits"),
-        (["x0", "--bits", 4, "--confidence", 1.5], "for example, 0.99"),
-        (["x0", "--bits", 4, "--queries", 0], "Correct the one that is out of range"),
-        (["x0", "--bits", 4, "--tolerance", -1], "Correct the one that is out of range"),
-        (["x0", "--bits", 4, "--seed", -1], "Change it"),
+        (["x0", "--bits", 4, "--confidence", 1.5], "--confidence must be between 0 and 1"),
+        (["x0", "--bits", 4, "--queries", 0], "probe got --queries 0: --queries must be at least 1"),
+        (["x0", "--bits", 4, "--tolerance", -1], "--tolerance must be a share of the energy"),
+        (["x0", "--bits", 4, "--seed", -1], "--seed must be between 0 and"),
         (["absent.safetensors", "--bits", 4], "absent.safetensors"),
         (["absent_module:f", "--bits", 4], "no module 'absent_module'"),
         (["math:gcd", "--bits", 4, "--values", "signs"], "let your function return signs itself"),
@@ -241,7 +241,7 @@ def test_the_published_testers_beside_ours(module, call, call_json, refused):
     assert fine["sparsity"] in (0, 1)
     assert call_json(*asked)["published"] is None
     assert "cubes along coordinates" in call(*asked, "--published", 0.5).stdout
-    assert "Give, for example, 0.01" in refused(*asked, "--published", 1)
+    assert "--published must be from 1e-9 to below 1" in refused(*asked, "--published", 1)
 
 
 @pytest.mark.parametrize(

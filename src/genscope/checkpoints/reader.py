@@ -80,7 +80,8 @@ def _read_directory(path: Path) -> dict[str, np.ndarray]:
             return read_tensors(chosen[0])
     shards = [file for file in files if file not in indices]
     if not shards or indices:
-        found = ", ".join(_short(file.name) for file in sorted(indices or path.iterdir())[:8]) or "nothing"
+        named = ", ".join(_short(file.name) for file in sorted(indices or path.iterdir())[:8])
+        found = named if indices else f"no safetensors file{f', but {named}' if named else ''}"
         _refuse(path, found, f"a model is model.safetensors, or shards with at most one index. {_CONVERT}")
     _check_complete(path, shards)
     tensors: dict[str, np.ndarray] = {}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from genscope.cli._options import SEEDS, AsJson
+from genscope.cli._options import SEED, SEEDS, AsJson, check_options
 from genscope.cli._probe_target import TargetPrompts, chosen_logits, of_name, of_user, with_progress
 from genscope.cli._user_code import is_reference, users_code
 from genscope.refusal import Refusal
@@ -88,13 +88,17 @@ def probe(
 
     Example: genscope probe my_code:classify --bits 40
     """
-    if not 0 <= seed < SEEDS:
-        raise Refusal(f"probe got --seed {seed}: it must be between 0 and {SEEDS - 1}. Change it.")
-    if published is not None and not 1e-9 <= published < 1:
-        raise Refusal(
-            f"probe got --published {published:g}: the proximity parameter must be from 1e-9 to below 1. "
-            "Give, for example, 0.01."
-        )
+    from genscope.probe.report import LARGEST_BITS
+
+    check_options(
+        "probe",
+        ("--bits", bits, 1 <= bits <= LARGEST_BITS, f"must be from 1 to {LARGEST_BITS:,}"),
+        ("--queries", 1 if queries is None else queries, queries is None or queries >= 1, "must be at least 1"),
+        ("--confidence", confidence, 0 < confidence < 1, "must be between 0 and 1"),
+        ("--tolerance", tolerance, 0 <= tolerance < 1, "must be a share of the energy, at least 0 and below 1"),
+        ("--published", published or 0, published is None or 1e-9 <= published < 1, "must be from 1e-9 to below 1"),
+        ("--seed", seed, 0 <= seed < SEEDS, SEED),
+    )
     own = is_reference(target)
     if not own and not Path(target).is_file() and (template or answer):
         raise Refusal(
