@@ -192,7 +192,7 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0&", "--context-length", "2"), "Write an operand"),
         (("x0", "--context-length", "many"), "Write, for example, 64,256"),
         (("x0", "--context-length", "4", "--network", "cnn"), "Choose one of them"),
-        (("x0", "--context-length", "4", "--network", "transfomer"), "Did you mean transformer?"),
+        (("x0", "--context-length", "4", "--network", "transformers"), "Did you mean transformer?"),
         (("x0", "--context-length", "4", "--network", "ideal", "--rate", "0.1"), "learn got rate with the ideal"),
         (("x0", "--context-length", "4", "--layers", "2"), "Add --network deep"),
         (("x0", "--context-length", "4", "--network", "deep", "--heads", "3"), "Change --layers, --heads or --dim"),
