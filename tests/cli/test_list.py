@@ -55,7 +55,7 @@ def test_a_share_of_a_study_is_shown(call, monkeypatch):
     monkeypatch.setattr(studies, "ALL", (study_file.study, study_file.search))
     told = call("list").stdout
     assert "nothing stored yet; points: quick 1, standard 4" in told
-    assert "quick 100% of 1 point;" in told
+    assert "quick 100 % of 1 point;" in told
     assert "% or more of" in told
 
 
