@@ -295,7 +295,7 @@ def sizes(claim: claims.Claim, budget: str) -> str:
         told.append(
             f"{study.name} (revision {study.revision}): {len(chosen.points)} points, {seeds}, {chosen.most} trials"
         )
-    return "; ".join(told)
+    return "; ".join(told) or "none"
 
 
 def log() -> dict[str, list[dict[str, str]]]:

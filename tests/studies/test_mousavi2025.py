@@ -75,8 +75,19 @@ def test_one_run_records_both_crossings():
     assert both["samples_relative"] > both["samples"]
     assert both["risk"] < both["relative_threshold"] == pytest.approx(0.75 * 0.75)
     assert 0 < both["index_share"] < both["index_share_relative"] < 1
-    assert (published["reached_relative"], published["index_share"]) == (False, None)
+    assert both["index_share_at_end"] == both["index_share_relative"]
+    assert (published["reached_relative"], published["index_share_relative"]) == (False, None)
+    assert published["index_share_at_end"] == published["index_share"] == both["index_share"]
     assert published["samples_relative"] == published["samples"]  # a lower limit
+
+
+def test_a_run_that_misses_its_threshold_is_asked_for_the_index_too():
+    early = dataclasses.replace(CODE, budget=20 * 64)
+    stopped, unasked = (small(early, share_up_to=4, asks_for_index=asks) for asks in (True, False))
+    assert (stopped["reached"], stopped["index_share"]) == (False, None)
+    assert 0 < stopped["index_share_at_end"] < 0.2
+    assert unasked["index_share_at_end"] is None
+    assert (stopped["samples"], stopped["risk"]) == (unasked["samples"], unasked["risk"])
 
 
 def test_a_looser_relative_threshold_is_crossed_first():

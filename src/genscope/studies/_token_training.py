@@ -200,7 +200,10 @@ class SamplesAtLevel(NamedTuple):
 
 
 class Crossings:
-    """Ends a run once its test error has been below each threshold, the largest first, and notes when that was."""
+    """Ends a run once its test error has been below each threshold, the largest first, and notes when that was.
+
+    `look` says what share of a network's predictions depends on the index; without it nobody asks.
+    """
 
     name = "below"
 
@@ -216,9 +219,17 @@ class Crossings:
             self.checks.append(self._rules[self._waiting[0]](progress))
             if not self.checks[-1]:
                 return False
-            share = None if self._look is None else self._look(progress.model)
-            self.found[self._waiting.pop(0)] = SamplesAtLevel(progress.samples, share)
+            self.found[self._waiting.pop(0)] = SamplesAtLevel(progress.samples, self._index_share(progress.model))
         return True
+
+    def index_share_at_end(self, run: Fit) -> float | None:
+        """Of the network that a run left, below its last threshold or wherever the budget ended it."""
+        if run.reached:
+            return list(self.found.values())[-1].index_share
+        return self._index_share(run.model)
+
+    def _index_share(self, model: Any) -> float | None:
+        return None if self._look is None else self._look(model)
 
     def program(self, progress: TrainingState, lower: bool = False) -> tuple[Callable[..., Any], Any]:
         """The one program of all checks."""
@@ -250,12 +261,14 @@ def measure(
     simple: bool = False,
     share_up_to: int = 0,
     exact: bool = False,
+    asks_for_index: bool = True,
     objective: Callable[[TokenRegression], AbstractObjective] = PromptLoss,
 ) -> dict[str, Any]:
     """Samples until the test error is below a threshold, as a record.
 
     `until` is "published", for the given threshold alone, "relative", for the one relative to `blind_risk`, or "both".
-    Link and encodings follow from `draw` alone where the protocol shares them among runs.
+    Link and encodings follow from `draw` alone where the protocol shares them among runs. Unless `asks_for_index`,
+    nothing is computed beyond what the paper's runs compute.
     """
     shape = shape_of(architecture, context_length, sparsity, share_up_to)
     choices = {"shape": shape, "architecture": architecture, "protocol": protocol, "link": link, "simple": simple}
@@ -278,8 +291,7 @@ def measure(
             for name, value in wanted.items()
         }
         look = partial(_index_share, task=prepared.task, key=stream(key, "index"), protocol=protocol)
-        # The published threshold alone is what the benchmark measures: no more is computed than the paper's.
-        crossings = Crossings(rules, None if until == "published" else lambda model: float(look(model)))
+        crossings = Crossings(rules, (lambda model: float(look(model))) if asks_for_index else None)
         source = Fresh(prepared.task, stream(key, "data"), BATCH)
         return prepared.model, source, objective(prepared.task), (limit, crossings)
 
@@ -357,6 +369,7 @@ def record(
         crossed[f"reached{suffix}"] = crossing is not None
         crossed[f"index_share{suffix}"] = None if crossing is None else crossing.index_share
     return crossed | {
+        "index_share_at_end": crossings.index_share_at_end(run),
         "diverged": run.diverged,
         "risk": checks[-1].mean,
         "relative_threshold": RELATIVE * blind_risk(context_length),

@@ -67,7 +67,8 @@ STUDY = Study(
                 *_points(["ffn", "transformer"], [5, 4, 3, 2], 5, until="both"),
                 *_points(["rnn"], [2, 3, 4, 5], 2, until="published"),
                 *_points(["transformer", "ffn"], [3, 4, 5], 2, until="published", protocol="text"),
-            )
+            ),
+            trial_cost=75.0,
         ),
     },
     figures=tuple(
