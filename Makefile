@@ -19,7 +19,7 @@ endef
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: reproduce test test-all test-newest test-torch test-wheel docs lint format bench lock clean
+.PHONY: reproduce test test-all test-newest test-peers test-torch test-wheel docs lint format bench lock clean
 
 reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 	$(BIN)/genscope reproduce --budget quick
@@ -30,12 +30,17 @@ test: $(READY)  ## the test suite (minutes)
 test-all: $(READY) .venv-oldest/.ready  ## with the slow tests and fresh seeds; then on the oldest and the newest JAX
 	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2 --dist worksteal
 	.venv-oldest/bin/python -m pytest -n 2 -m "not slow"
+	$(MAKE) test-peers
 	$(MAKE) test-torch
 	@if [ -n "$(NEWER_PYTHON)" ]; then $(MAKE) test-newest; \
 	else echo "SKIPPED: the newest JAX needs Python 3.12 or 3.13, and there is none here. NEWER_PYTHON=... names one."; fi
 
 test-newest: .venv-newest/.ready  ## on the newest JAX, which needs Python 3.12 or newer
 	.venv-newest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-peers: .venv-bench/.ready  ## what is compared with boofun, psignifit and pyfwht, in the environment of `make bench`
+	.venv-bench/bin/python -m pytest tests/fourier/test_spectrum.py tests/fourier/test_transform.py tests/lab/test_levels.py \
+	  -k "boofun or psignifit or pyfwht"
 
 test-torch: .venv-torch/.ready  ## modules of PyTorch and Hugging Face, slow tests too, in an environment of their own
 	.venv-torch/bin/python -m pytest tests/own_models tests/test_tutorials.py -k "own_models or my-pytorch or my-hugging"
