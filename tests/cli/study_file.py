@@ -72,5 +72,13 @@ search = Study(
         )
     },
 )
+levels = search.replace(
+    name="toy-levels",
+    points=grid(context_length=[1000], preset=["tuned"]),
+    search=Search(
+        level=(0.8, 0.5, "0.8 of plateau"), lowest=2, highest=64, start=8, width=0.3, trials=32, batch=4, round=8
+    ),
+    budgets={},
+)
 no_study = 3
 taken = study.replace(name="edelman2022-and")

@@ -17,6 +17,8 @@ def test_the_contract_for_scripts(call_json):
     assert len(facts["thresholds"]) == 8
     for found in facts["thresholds"]:
         assert {"context_length", "sample_size", "low", "high", "trials", "preset"} <= set(found)
+        assert found["level"] == 0.8
+        assert found["plateau"]["low"] <= found["plateau"]["value"] <= found["plateau"]["high"] <= 1
     tuned = {f["context_length"]: f for f in facts["thresholds"] if f["preset"] == "tuned"}
     assert tuned[1000]["low"] < tuned[1000]["sample_size"] < tuned[1000]["high"]
     assert 0.5 < tuned[1000]["sample_size"] / 27.6 < 2  # how good estimates are is tested in tests/lab
@@ -27,6 +29,16 @@ def test_the_contract_for_scripts(call_json):
     again = call_json("run", f"{TOYS}:search")
     assert again["new_trials"] == 0
     assert again["thresholds"] == facts["thresholds"]
+
+
+def test_each_level_has_its_threshold_the_plateau_and_a_law(call_json):
+    facts = call_json("run", f"{TOYS}:levels")
+    assert [found["level"] for found in facts["thresholds"]] == [0.8, 0.5, "0.8 of plateau"]
+    eighty, half, of_plateau = (found["sample_size"] for found in facts["thresholds"])
+    assert half < of_plateau <= eighty
+    [plateau] = {tuple(found["plateau"].values()) for found in facts["thresholds"]}
+    assert 0.5 < min(plateau) <= max(plateau) <= 1
+    assert {fit["level"] for fit in facts["fits"].values()} == {0.8, 0.5, "0.8 of plateau"}
 
 
 def test_a_censored_threshold_says_on_which_side(call_json):
