@@ -1,6 +1,7 @@
 """The same rows, however a run is started and however many cores it sees."""
 
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genscope.lab import Store
-from genscope.lab.execution.one_thread import one_thread, threads
+from genscope.lab.execution.one_thread import environment, one_thread, threads
 from tests.cli.program import TOYS
 
 ROOT = Path(__file__).parents[2]
@@ -146,3 +147,22 @@ def test_threads_are_counted_while_others_come_and_go():
     finally:
         stop.set()
         churning.join()
+
+
+TAKEN = """
+import resource
+for _ in range(20):
+    b"x" * 2**26
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are those of the GNU C library")
+def test_a_worker_keeps_the_memory_that_it_has_had():
+    def pages(more):
+        command = [sys.executable, "-c", TAKEN]
+        return int(subprocess.run(command, env=more, capture_output=True, text=True, check=True).stdout)
+
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    assert pages(environment(plain)) < pages(plain) / 5
+    assert environment({"MALLOC_ARENA_MAX": "4"})["MALLOC_ARENA_MAX"] == "4"
