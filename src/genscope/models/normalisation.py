@@ -8,7 +8,7 @@ derivative where it has one is $\mathrm{diag}(w)-ww^\top/W$ with $w=p^{2-\alpha}
 is $W$ times the covariance under $w/W$, which for signs $a,b$ is at most 1; and $W\le k^{\alpha-1}$ for a support of
 k (Hölder). Entmax is Lipschitz (its entropy is strongly concave), so that along the line between two scores the
 derivative exists almost everywhere and integrates. For even T the constant is attained, at equal scores; $\alpha=2$ is
-sparsemax, $\alpha\to1$ softmax, $C=1$.
+sparsemax, $\alpha\to1$ softmax, $C=1$. Bounds on capacity then grow like $T^{2(\alpha-1)}$, no longer like $\log T$.
 
 `clipped(c)`, softmax of scores cut to $[-c,c]$: $C=1$, since cutting brings no two scores further apart. Attention is
 at least $e^{-2c}/T$ everywhere.

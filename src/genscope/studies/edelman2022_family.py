@@ -67,9 +67,9 @@ STUDY = Study(
     source=_SOURCE,
     labels=_LABELS,
     trial=trial,
-    trial_cost=0.5,
+    trial_cost=0.3,
     points=grid(context_length=LENGTHS, function=[*FUNCTIONS], preset=["tuned"]),
-    search=Search(width=0.2, trials=64, **_SEARCH),
+    search=Search(width=0.2, trials=240, **_SEARCH),
     budgets={
         "quick": Plan(
             grid(context_length=[50, 200], function=[*FUNCTIONS], preset=["tuned"]), search=Search(trials=32, **_SEARCH)
