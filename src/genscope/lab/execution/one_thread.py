@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 _EIGEN = "--xla_cpu_multi_thread_eigen"
 
 # A step at a long context takes arrays of many megabytes and frees them. The GNU C library would return them to the
-# system each time, which clears every page again: a third of the time at T = 100,000. A worker keeps them.
+# system each time, which clears every page again: more than a quarter of the time at T = 100,000. A worker keeps them.
 _KEPT = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**32),
