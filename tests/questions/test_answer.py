@@ -43,6 +43,13 @@ def test_no_answer_lies_below_the_information_bound(answer):
     assert bound["explicit"].all()
 
 
+def test_noise_makes_the_ideal_answer_larger_and_leaves_it_above_the_bound(answer, store):
+    noisy = gs.learn("x0 & x1", context_length=8, network="ideal", noise=0.2, store=store, **ASKED)
+    [bound] = noisy.theory.filter(pl.col("name") == "information bound")["sample_size"]
+    assert bound <= noisy.rows[0]["low"]
+    assert answer.rows[1]["high"] < noisy.rows[0]["low"]
+
+
 def test_the_sentence_says_who_needs_how_much(answer):
     row = answer.rows[-1]
     number, between = measured(row["sample_size"], row["low"], row["high"])

@@ -165,7 +165,7 @@ class Answer(Displayed):
 def recipe(question: Question, name: str) -> str:
     """What a network is and how it is trained, in a line."""
     if name == IDEAL:
-        return "knows the function up to its placement and needs no training: one placement must be left that fits"
+        return "knows the function up to its placement and trains nothing: no other placement may fit as many labels"
     learner = network_of(question, name)
     return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 

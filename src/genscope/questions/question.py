@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -112,6 +113,12 @@ class Question:
         support, table = self.expression.reduced
         places = range(len(support))
         return SparseExpression.at(places, table, context_length=len(places), probability=self.bias).probability
+
+    @property
+    def label_bits(self) -> float:
+        """What one label says at most, in bits: 1 less the entropy of its noise."""
+        p = self.noise
+        return 1.0 + (p * math.log2(p) + (1 - p) * math.log2(1 - p) if p else 0.0)
 
     def draw(self, key: Key[Array, ""], context_length: int) -> AbstractTask:
         """The task of one trial."""

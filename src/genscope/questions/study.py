@@ -16,7 +16,7 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
 from genscope.questions.networks import DEEP, IDEAL, NAMED, named, shown
 from genscope.questions.question import Question
-from genscope.questions.trial import Observer, network_of, run_trial
+from genscope.questions.trial import Observer, check_ideal, ideal_conflicts, ideal_cost, network_of, run_trial
 
 REVISION = 2
 """Raised when a change of code or of a recipe changes numbers."""
@@ -73,7 +73,8 @@ def study(
     references: Sequence[Reference] = (),
 ) -> Study:
     """The study of a question, with the points that are asked for; without, all networks at one context length."""
-    known = [*NAMED, IDEAL, *(file.label for file in question.builders)]
+    searched = question.task is None and not ideal_conflicts(question)
+    known = [*NAMED, *([IDEAL] if searched else []), *(file.label for file in question.builders)]
     points = grid(context_length=list(context_lengths) or [50], network=list(networks) or known)
     made = Study(
         name=question.name,
@@ -87,7 +88,7 @@ def study(
         paired=frozenset({"network"}),
         revision=REVISION,
         check=functools.partial(_check, question),
-        trial_cost=statistics.fmean(_trial_seconds(point) for point in points),
+        trial_cost=statistics.fmean(_trial_seconds(question, point) for point in points),
     )
     globals()[question.encoded()] = made
     return made
@@ -100,15 +101,18 @@ def __getattr__(name: str) -> Study:
 
 
 def _check(question: Question, point: Point) -> None:
-    question.check(int(point["context_length"]))
-    if str(point["network"]) != IDEAL:
-        network_of(question, str(point["network"]))
+    context_length, network = int(point["context_length"]), str(point["network"])
+    question.check(context_length)
+    if network == IDEAL:
+        check_ideal(question, context_length)
+    else:
+        network_of(question, network)
 
 
-def _trial_seconds(point: Point) -> float:
+def _trial_seconds(question: Question, point: Point) -> float:
     context_length, network = int(point["context_length"]), str(point["network"])
     if network == IDEAL:
-        return 0.05
+        return 0.05 + ideal_cost(question, context_length).seconds
     known = network in NAMED or DEEP.fullmatch(network)
     return named(network).trial_seconds(context_length) if known else 1.0  # of a user's network nothing is known
 

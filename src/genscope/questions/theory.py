@@ -104,8 +104,7 @@ def _information(question: Question, context_length: int) -> Statement:
     bits = math.log2(count or 1)
     least = bits + math.log2(question.success)
     if question.noise:
-        entropy = -question.noise * math.log2(question.noise) - (1 - question.noise) * math.log2(1 - question.noise)
-        least = (question.success * bits - 1) / (1 - entropy)
+        least = (question.success * bits - 1) / question.label_bits
     reason = _blurred(question, context_length, count)
     exact = reason is None
     return Statement(
