@@ -70,6 +70,7 @@ def test_an_open_threshold_ends_with_the_next_step(call, call_json):
 
 FILE = """
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 
@@ -143,6 +144,25 @@ def weightless(key, context_length):
     return eqx.nn.Lambda(lambda x: 1.0 * x[0])
 
 
+def infinite(key, context_length):
+    return jax.tree.map(lambda leaf: leaf / 0 if eqx.is_array(leaf) else leaf, build(key, context_length))
+
+
+class Exploding(Own):
+    def __call__(self, x):
+        return jnp.exp(jnp.exp(50 * self.inner(x.astype(float)) ** 2))
+
+
+def exploding(key, context_length):
+    return Exploding(build(key, context_length).inner)
+
+
+def fails(key, context_length):
+    if not jnp.array_equal(jr.key_data(key), jr.key_data(jr.key(0))):
+        raise KeyError("in trials alone")
+    return build(key, context_length)
+
+
 def lonely(key):
     return None
 
@@ -166,6 +186,15 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
     assert row["high"] < 100
     assert facts["function"]["degree"] is None
     assert call_json(*asked, "--steps", "80", "--rate", "0.05") == facts
+
+
+def test_no_larger_budget_is_advised_where_every_run_diverges_or_fails(mine, call, call_json):
+    asked = ("learn", "x0^x1", "--context-length", "4", "--steps", "10", *QUICK)
+    facts = call_json(*asked, "--network", "mine.py:exploding")
+    assert facts["next"] == "Every run of mine.py:exploding diverged: give a lower --rate."
+    told = call(*asked, "--network", "mine.py:fails", status=1)
+    assert "every trial failed" in told.stderr
+    assert "Continue" not in told.stdout
 
 
 @pytest.mark.slow
@@ -208,6 +237,7 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0", "--context-length", "4", "--network", "mine.py:lonely"), "must accept lonely(key, context_length)"),
         (("x0", "--context-length", "4", "--network", "mine.py:forgetful"), "returns a NoneType"),
         (("x0", "--context-length", "4", "--network", "mine.py:weightless"), "there is nothing to train"),
+        (("x0", "--context-length", "4", "--network", "mine.py:infinite"), "Correct its initialization"),
         (("mine.py:three", "--context-length", "4"), "is of type int: it must be a function"),
         (("mine.py:lonely", "--context-length", "4"), "Give it these two arguments"),
         (("mine.py:numbers", "--context-length", "4"), "Use --error to say which mean squared error counts as success"),

@@ -222,14 +222,30 @@ def collect(question: Question, study: Study, selection: Selection, store: Store
         trained = [row for row in here if row["network"] != IDEAL]
         learned = [row["sample_size"] or row["low"] for row in trained if row["sample_size"] or row["low"]]
         said += statements(question, length, [row["network"] for row in trained], max(learned, default=None))
-    return Answer(question, study, selection, reading, rows, tuple(said), _next_step(study, selection, store, rows))
+    return Answer(
+        question, study, selection, reading, rows, tuple(said), _next_step(study, selection, store, reading, rows)
+    )
 
 
-def _next_step(study: Study, selection: Selection, store: Store, rows: Sequence[dict[str, Any]]) -> str | None:
+def _diverged(frame: pl.DataFrame, row: dict[str, Any]) -> bool:
+    """Whether all of a point's runs did; an ideal learner has none."""
+    if "diverged" not in frame.columns:
+        return False
+    point = frame.filter(network=row["network"], context_length=row["context_length"], status="ok")
+    return bool(point["diverged"].fill_null(value=False).all())
+
+
+def _next_step(
+    study: Study, selection: Selection, store: Store, reading: Reading, rows: Sequence[dict[str, Any]]
+) -> str | None:
     """What to ask for where the budget leaves a threshold open, and about how long it takes."""
-    unsettled = [row for row in rows if row["state"] in ("above", "unresolved")]
+    unsettled = [row for row in rows if row["state"] in ("above", "unresolved") and row["trials"]]
+    diverged = [row for row in unsettled if _diverged(reading.frame, row)]
     if not unsettled:
         return None
+    if diverged:
+        names = ", ".join(dict.fromkeys(shown(row["network"]) for row in diverged))
+        return f"Every run of {names} diverged: give a lower --rate."
     budget = NEXT.get(selection.budget or "")
     if budget is None:
         return "No budget is larger: raise --steps, change --rate, or ask for a lower --success or --accuracy."
