@@ -219,6 +219,8 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0&~x0", "--context-length", "4"), "Write a function that depends on some bit"),
         (("x0&x1&x2", "--context-length", "2"), "Lengthen the context"),
         (("x0&", "--context-length", "2"), "Write an operand"),
+        (("x0", "--context-length", ""), "no context length: it needs at least one"),
+        (("x0", "--context-length", "4", "--network", ","), "no network: it needs at least one"),
         (("x0", "--context-length", "many"), "Write, for example, 64,256"),
         (("x0", "--context-length", "4", "--network", "cnn"), "Choose one of them"),
         (("x0", "--context-length", "4", "--network", "transformers"), "Did you mean transformer?"),

@@ -4,11 +4,14 @@ import html
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 import polars as pl
 import pytest
 
 import genscope as gs
 from genscope.questions.answer import interval, needed
+from genscope.questions.prepared import prepare
 from genscope.refusal import Refusal
 from genscope.report.words import measured
 
@@ -101,13 +104,51 @@ def test_open_thresholds_are_bounds_in_words():
     assert "this budget does not determine" in needed(row | {"state": "unresolved", "low": 3.0})
 
 
+def test_a_question_is_asked_with_the_values_that_people_have():
+    def task(key, context_length):
+        return gs.tasks.SparseAnd.draw(key, context_length=context_length, support_size=2)
+
+    plain = prepare("x0 & x1", context_length=8, noise=0.25, restarts=2)
+    expression, lengths = gs.fourier.parse("x2 & x4"), np.array([8])
+    typed = {"noise": np.float32(0.25), "restarts": np.int64(2), "bias": "balanced"}
+    assert prepare(expression, context_length=lengths, **typed).study.name == plain.study.name
+    assert prepare("x0 & x1", context_length=np.int64(8)).selection == prepare("x0&x1", context_length=[8]).selection
+    fixed = gs.tasks.SparseAnd.at([1, 2], context_length=8)
+    for own in (task, fixed):
+        asked = prepare(own, context_length=8)
+        assert asked.question.draw(jr.key(0), 8).target(jnp.ones(8, bool)) == 1
+        assert asked.study.name == prepare(own, context_length=8).study.name != plain.study.name
+    other = gs.tasks.SparseAnd.at([1, 3], context_length=8)
+    assert prepare(other, context_length=8).study.name != prepare(fixed, context_length=8).study.name
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        ({"context_length": 8.0}, r"Give, for example, \[64, 256\]"),
+        ({"context_length": "8"}, r"Give, for example, \[64, 256\]"),
+        ({"context_length": []}, "Give, for example, 64"),
+        ({"network": []}, "Name, for example, transformer"),
+        ({"function": 3}, "a task, or a function of a key"),
+        ({"function": lambda key, length: 3}, "Return a task"),
+        ({"bias": "even"}, "a number, or the word balanced. Change it"),
+        ({"restarts": 2.0}, "a whole number. Change it"),
+        ({"noise": True}, "a number. Change it"),
+        ({"fixed_support": 1}, "True or False. Change it"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(asked, advice):
+    with pytest.raises(Refusal, match=advice):
+        prepare(asked.pop("function", "x0"), **{"context_length": 8, **asked})
+
+
 def test_a_network_of_ones_own_is_a_function_and_needs_a_file_for_workers(store):
     def build(key, context_length):
         return eqx.nn.Sequential([eqx.nn.Lambda(jnp.float32), eqx.nn.Linear(context_length, "scalar", key=key)])
 
     with pytest.raises(ValueError, match=r"Give it as\s+'my_file.py:build'"):
         gs.learn("x0", context_length=3, network=build, budget="quick", store=store, workers=2)
-    with pytest.raises(ValueError, match="name at least one of each"):
+    with pytest.raises(ValueError, match="it needs at least one"):
         gs.learn("x0", context_length=[], store=store)
     with pytest.raises(ValueError, match="budgets are quick"):
         gs.learn("x0", context_length=3, store=store, budget="cheap")

@@ -14,7 +14,7 @@ import inspect
 import sys
 import types
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -25,8 +25,8 @@ import numpy as np
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, slice)
 
 
-def digest(function: Callable[..., Any]) -> str:
-    """The digest of a function, or of an object that can be called."""
+def digest(function: Any) -> str:
+    """The digest of a function or an object."""
     return hashlib.sha256(_Reader(function).told(function).encode()).hexdigest()
 
 

@@ -7,7 +7,6 @@ Guarantee: a file that has changed is another one, so that results never mix; a 
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,14 +84,14 @@ def user_file(text: str) -> UserFile:
     return UserFile(str(path.resolve()), name, _digest(path))
 
 
-def local(function: Callable[..., Any]) -> UserFile:
-    """A function of this process, known by its source and by the values that it depends on."""
+def local(function: Any) -> UserFile:
+    """A function or a task of this process, known by its source and by the values that it depends on."""
     known = digest(function)
     _TYPED[known] = function
     return UserFile("", getattr(function, "__name__", type(function).__name__), known)
 
 
-_TYPED: dict[str, Callable[..., Any]] = {}
+_TYPED: dict[str, Any] = {}
 
 
 def _digest(path: Path) -> str:
