@@ -1,8 +1,8 @@
 """What a function of this process is: a digest that two functions share only if they compute the same.
 
 It covers the source, default arguments, nonlocal variables, and the globals that the source names: their values, and
-functions and classes of the same module with all that is said here. What is imported from elsewhere is known by its
-name. Objects are their class and what `pickle` would save of them, arrays their bytes.
+functions and classes of the same module with all that is said here. What is imported from elsewhere, or installed, is
+known by its name. Objects are their class and what `pickle` would save of them, arrays their bytes.
 
 Guarantee: where something has no such representation (a lock, an open file), the digest is another one with every call.
 """
@@ -139,10 +139,12 @@ _COMPILED = (type(jax.jit(lambda x: x)), type(functools.cache(lambda x: x)))
 
 
 def _home(value: Any) -> str:
-    """The module in which the code of a callable is."""
+    """The module in which the code of a callable is, if it is the user's."""
     while inner := [getattr(value, name) for name in ("func", "__func__", "__wrapped__") if hasattr(value, name)]:
         value = inner[0]
-    return str((value if hasattr(value, "__qualname__") else type(value)).__module__)
+    module = str((value if hasattr(value, "__qualname__") else type(value)).__module__)
+    file = str(getattr(sys.modules.get(module), "__file__", ""))
+    return "__main__" if module.startswith("genscope.") or "site-packages" in file else module  # installed: a name
 
 
 def _names(code: types.CodeType) -> Iterator[str]:
