@@ -52,6 +52,7 @@ def test_what_people_read(call):
         "learn", "x0&x1", "--context-length", "6", "--network", "ideal,linear", "--steps", "60", "--rate", "0.1", *QUICK
     ).stdout
     assert "places the relevant bits at random. Functions in the class: 15 at T = 6." in " ".join(told.split())
+    assert "at T = 6. A trial succeeds when its network gets all of 10,000" in " ".join(told.split())
     assert "information bound" in told
     assert "linear: logistic regression; adam at rate 0.1, up to 60 steps" in " ".join(told.split())
     assert "x0&x1 at T = 6: an ideal learner needs" in " ".join(told.split())

@@ -61,6 +61,7 @@ def test_the_sentence_says_who_needs_how_much(answer):
         "bits can do with fewer than 7."
     )
     assert html.escape(answer.sentence) in answer._repr_html_()
+    assert "gets all of 10,000 held-out examples right." in answer._repr_html_()
     assert "<table>" in answer._repr_html_()
     assert repr(answer) == answer.sentence
 
@@ -112,7 +113,7 @@ def test_a_question_is_asked_with_the_values_that_people_have():
     expression, lengths = gs.fourier.parse("x2 & x4"), np.array([8])
     typed = {"noise": np.float32(0.25), "restarts": np.int64(2), "bias": "balanced"}
     assert prepare(expression, context_length=lengths, **typed).study.name == plain.study.name
-    assert prepare("x0 & x1", context_length=np.int64(8)).selection == prepare("x0&x1", context_length=[8]).selection
+    assert prepare("x0 & x1", context_length=np.int64(8)).selection == prepare("x0 & x1", context_length=[8]).selection
     fixed = gs.tasks.SparseAnd.at([1, 2], context_length=8)
     for own in (task, fixed):
         asked = prepare(own, context_length=8)

@@ -200,12 +200,8 @@ def _print_answer(answer: "Answer", store: str) -> None:
             f"{words.number(function['influence'])}; bits are 1 with probability "
             f"{words.number(answer.question.probability)}."
         )
-        placed = (
-            "The bits stay where the expression has them"
-            if answer.question.fixed_support
-            else ("Each trial places the relevant bits at random")
-        )
-        echo(f"{placed}. Functions in the class: {class_}.\n")
+        echo(f"{answer.question.placing} Functions in the class: {class_}.")
+    echo(f"{answer.question.criterion}\n")
     rows: list[list[Any]] = [
         [
             shown(row["network"]),

@@ -86,6 +86,7 @@ class Answer(Displayed):
                 "budget": self.selection.budget,
                 **{name: getattr(asked, name) for name in SETTINGS if name != "width"},
                 "probability": asked.probability,
+                "criterion": asked.criterion,
                 "placements": self.placements,
                 "recipes": self.recipes,
             },
@@ -159,7 +160,8 @@ class Answer(Displayed):
             Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
             Table(["theory", "T", "samples", "trust", "says"], said),
         ]
-        return Card(self.sentence, tables=tables, notes=[self.next_step] if self.next_step else [])
+        notes = (self.question.placing, self.question.criterion, self.next_step)
+        return Card(self.sentence, tables=tables, notes=[note for note in notes if note])
 
 
 def recipe(question: Question, name: str) -> str:

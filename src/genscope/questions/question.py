@@ -122,6 +122,30 @@ class Question:
         p = self.noise
         return 1.0 + (p * math.log2(p) + (1 - p) * math.log2(1 - p) if p else 0.0)
 
+    @property
+    def criterion(self) -> str:
+        """When a trial succeeds, in a sentence or two."""
+        right = "all" if self.accuracy == 1 else f"{100 * self.accuracy:g} %"
+        said = f"A trial succeeds when its network gets {right} of 10,000 held-out examples right"
+        if self.error is not None:
+            said = f"A trial succeeds when the mean squared error on 10,000 held-out examples is at most {self.error:g}"
+        if self.noise:
+            said += f", with clean labels; training labels are flipped with probability {self.noise:g}"
+        if self.restarts > 1:
+            said += (
+                f". Of {self.restarts} networks trained on each sample, the one that agrees best with another counts"
+            )
+        return f"{said}."
+
+    @property
+    def placing(self) -> str:
+        """Where the relevant bits are, in a sentence; of a task of the user's nothing is known."""
+        if self.expression is None:
+            return ""
+        if self.fixed_support:
+            return "The bits stay where the expression has them."
+        return "Each trial places the relevant bits at random."
+
     def draw(self, key: Key[Array, ""], context_length: int) -> AbstractTask:
         """The task of one trial."""
         if self.task is not None:

@@ -120,18 +120,12 @@ def _trial_seconds(question: Question, point: Point) -> float:
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
     crossing = Crossing("sample_size", "success", question.success)
     labels = LABELS | {file.label: shown(file.label) for file in question.builders}
-    right = "all" if question.accuracy == 1 else f"{100 * question.accuracy:g} %"
-    counts = (
-        f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."
-        if question.error is None
-        else f"A trial succeeds when the mean squared error on 10,000 held-out examples is at most {question.error:g}."
-    )
     return (
         Line(
             title=f"Samples to learn {question.asked}",
             caption=(
                 f"The sample size at which {100 * question.success:g} % of trials succeed, with 95 % intervals. "
-                f"{counts} Arrows mark thresholds that the search only bounded from one side."
+                f"{question.criterion} Arrows mark thresholds that the search only bounded from one side."
             ),
             labels=labels,
             x="context_length",
@@ -144,7 +138,10 @@ def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line,
         ),
         Success(
             title="Success against sample size",
-            caption=f"Share of trials that succeed, with Wilson intervals, and the fitted monotone curve. {counts}",
+            caption=(
+                "Share of trials that succeed, with Wilson intervals, and the fitted monotone curve. "
+                f"{question.criterion}"
+            ),
             labels=labels,
             crossing=crossing,
             panel="context_length",
