@@ -14,12 +14,15 @@ def test_the_contract_for_scripts(call_json, call):
     plan = call_json(*asked, "--dry-run")
     assert (plan["points"], plan["stored"]) == (3, 0)
     facts = call_json(*asked, "--plot", "answer.png")
-    assert set(facts) == {"question", "answers", "laws", "theory", "function", "summary", "next"}
+    assert set(facts) == {"question", "answers", "laws", "theory", "construction", "function", "summary", "next"}
     keys = {"network", "context_length", "sample_size", "low", "high", "plateau", "trials", "seconds", "state"}
     assert all(set(row) == keys for row in facts["answers"])
     assert {"name", "context_length", "sample_size", "explicit", "vacuous"} <= set(facts["theory"][0])
     assert {"degree": 2, "sparsity": 3, "support": 2}.items() <= facts["function"].items()
     assert facts["question"]["placements"] == {"4": 6, "8": 28, "16": 120}
+    norms = facts["construction"]["8"]
+    line = [part for name, value in norms.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    assert call_json("bound", "head", *line)["value"] > 0
     assert facts["laws"]["ideal"]["best"] in facts["laws"]["ideal"]["laws"]
     study = facts["question"]["study"]
     with Store("sqlite:///genscope.db") as store:
@@ -52,6 +55,7 @@ def test_what_people_read(call):
         "learn", "x0&x1", "--context-length", "6", "--network", "ideal,linear", "--steps", "60", "--rate", "0.1", *QUICK
     ).stdout
     assert "places the relevant bits at random. Functions in the class: 15 at T = 6." in " ".join(told.split())
+    assert "Construction at T = 6, as genscope bound head reads it: value 21 " in " ".join(told.split())
     assert "at T = 6. A trial succeeds when its network gets all of 10,000" in " ".join(told.split())
     assert "information bound" in told
     assert "linear: logistic regression; adam at rate 0.1, up to 60 steps" in " ".join(told.split())

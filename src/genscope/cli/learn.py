@@ -226,6 +226,9 @@ def _print_answer(answer: "Answer", store: str) -> None:
         ],
         names=2,
     )
+    for length, norms in (answer.construction or {}).items():
+        said = ", ".join(f"{name.replace('_', ' ')} {words.number(value)}" for name, value in norms.items())
+        echo(f"Construction at T = {int(length):,}, as genscope bound head reads it: {said}")
     for name, recipe in answer.recipes.items():
         echo(f"{shown(name)}: {recipe}")
     echo(f"\n{answer.sentence}")

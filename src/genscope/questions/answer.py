@@ -20,7 +20,7 @@ from genscope.questions import measured
 from genscope.questions.networks import IDEAL, shown
 from genscope.questions.placements import placements
 from genscope.questions.question import SETTINGS, Question
-from genscope.questions.theory import Statement, function_facts, statements
+from genscope.questions.theory import Statement, construction_norms, function_facts, statements
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
 from genscope.report import words
@@ -93,6 +93,7 @@ class Answer(Displayed):
             "answers": list(self.rows),
             "laws": self.laws,
             "theory": [each.facts() for each in self.statements],
+            "construction": self.construction,
             "function": self.function,
             "summary": self.sentence,
             "next": self.next_step,
@@ -104,6 +105,13 @@ class Answer(Displayed):
         if self.question.expression is None:
             return None
         return {str(length): placements(self.question, length) for length in self.lengths}
+
+    @property
+    def construction(self) -> dict[str, dict[str, float]] | None:
+        """By context length, what the covering bound reads of the construction; None for a task of the user's."""
+        if self.question.expression is None:
+            return None
+        return {str(length): dict(construction_norms(self.question, length)) for length in self.lengths}
 
     @property
     def recipes(self) -> dict[str, str]:
