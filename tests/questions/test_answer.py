@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 import genscope as gs
-from genscope.questions.answer import interval, needed
+from genscope.questions.answer import interval, needed, recipe
 from genscope.questions.prepared import prepare
+from genscope.questions.question import Question
 from genscope.refusal import Refusal
 from genscope.report.words import measured
 
@@ -121,6 +122,12 @@ def test_a_question_is_asked_with_the_values_that_people_have():
         assert asked.study.name == prepare(own, context_length=8).study.name != plain.study.name
     other = gs.tasks.SparseAnd.at([1, 3], context_length=8)
     assert prepare(other, context_length=8).study.name != prepare(fixed, context_length=8).study.name
+
+
+def test_recipes_say_which_loss_they_train():
+    assert recipe(Question("x0"), "linear").startswith("logistic regression; adam")
+    assert recipe(Question("x0", error=0.1), "linear").startswith("linear regression, trained on the squared error;")
+    assert recipe(Question("x0", error=0.1), "mlp").startswith("two hidden layers of 128 ReLU units, trained on the sq")
 
 
 @pytest.mark.parametrize(

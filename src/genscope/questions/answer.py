@@ -177,7 +177,10 @@ def recipe(question: Question, name: str) -> str:
     if name == IDEAL:
         return "knows the function up to its placement and trains nothing: no other placement may fit as many labels"
     learner = network_of(question, name)
-    return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
+    words = learner.words
+    if question.error is not None:
+        words = f"{learner.words_for_numbers or words}, trained on the squared error"
+    return f"{words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 
 
 def needed(row: dict[str, Any]) -> str:
