@@ -14,7 +14,17 @@ def test_the_contract_for_scripts(call_json, call):
     plan = call_json(*asked, "--dry-run")
     assert (plan["points"], plan["stored"]) == (3, 0)
     facts = call_json(*asked, "--plot", "answer.png")
-    assert set(facts) == {"question", "answers", "laws", "theory", "construction", "function", "summary", "next"}
+    assert set(facts) == {
+        "question",
+        "answers",
+        "laws",
+        "theory",
+        "construction",
+        "function",
+        "remarks",
+        "summary",
+        "next",
+    }
     keys = {"network", "context_length", "sample_size", "low", "high", "plateau", "trials", "seconds", "state"}
     assert all(set(row) == keys for row in facts["answers"])
     assert {"name", "context_length", "sample_size", "explicit", "vacuous"} <= set(facts["theory"][0])

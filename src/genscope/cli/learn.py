@@ -98,7 +98,6 @@ def learn(
     from genscope.cli._output import echo, print_json
     from genscope.cli._running import check_dry_run, finished, print_cost
     from genscope.cli._user_code import users_code
-    from genscope.lab.results.cautions import cautions
     from genscope.lab.results.mixtures import failed_trials
     from genscope.questions.prepared import prepare
 
@@ -135,7 +134,7 @@ def learn(
     ):
         answer, where = asked.collect(stored), _options.store_option(store, stored.url)
     frame = answer.reading.frame
-    for warning in cautions(answer.reading):
+    for warning in answer.remarks:
         complain(f"warning: {warning}")
     failed = failed_trials(frame)
     nothing = 0 < len(failed) == len(frame)

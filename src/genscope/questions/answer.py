@@ -95,6 +95,7 @@ class Answer(Displayed):
             "theory": [each.facts() for each in self.statements],
             "construction": self.construction,
             "function": self.function,
+            "remarks": list(self.remarks),
             "summary": self.sentence,
             "next": self.next_step,
         }
@@ -133,6 +134,11 @@ class Answer(Displayed):
         theory = "" if bound is None else f"; {bound.says} than {bound.sample_size:,.0f}"
         return f"{self.question.asked} at T = {length:,}: {', '.join(said)}{theory}."
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to beware of: trials that failed or diverged or were not computed alike, success that falls."""
+        return measured.remarks(self.reading)
+
     def plot(self, path: Any = None) -> "Figure":
         """The report's figure of the thresholds, or of the success curves at a single length; written to `path`."""
         need("report", given="Answer.plot")
@@ -168,7 +174,8 @@ class Answer(Displayed):
             Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
             Table(["theory", "T", "samples", "trust", "says"], said),
         ]
-        notes = (self.question.placing, self.question.criterion, self.next_step)
+        warnings = [f"Warning: {remark}." for remark in self.remarks]
+        notes = (self.question.placing, self.question.criterion, *warnings, self.next_step)
         return Card(self.sentence, tables=tables, notes=[note for note in notes if note])
 
 
