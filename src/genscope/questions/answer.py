@@ -182,7 +182,7 @@ class Answer(Displayed):
 def recipe(question: Question, name: str) -> str:
     """What a network is and how it is trained, in a line."""
     if name == IDEAL:
-        return "knows the function up to its placement and trains nothing: no other placement may fit as many labels"
+        return "knows the function up to its placement and trains nothing; succeeds if no other placement fits as well"
     learner = network_of(question, name)
     words = learner.words
     if question.error is not None:
