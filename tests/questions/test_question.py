@@ -105,7 +105,7 @@ def test_a_file_of_the_users_is_known_by_its_content(tmp_path, monkeypatch):
         (lambda: ask("x0", success=1.0), "between 0 and 1. Change it"),
         (lambda: ask("x0", restarts=0), "1 to 100 networks"),
         (lambda: ask("x0", width=0.0), "between 0.01 and 10"),
-        (lambda: ask("x0&x1&x2").check(2), "needs 3. Lengthen the context"),
+        (lambda: ask("x0&x1&x2").check(2), r"needs 3, placed at random .* Lengthen the context"),
         (lambda: ask("x0&x9", fixed_support=True).check(9), "needs 10. Lengthen the context"),
         (lambda: parsed("learn:x0#colour=red"), "'colour' is not a setting"),
     ],

@@ -26,7 +26,12 @@ def learn(
         str, typer.Argument(metavar="EXPR", help="Boolean expression such as 'maj(x1,x4,x7)', or my_file.py:task.")
     ],
     context_length: Annotated[
-        str, typer.Option("--context-length", metavar="T,T", help="Numbers of bits; three or more give a law.")
+        str,
+        typer.Option(
+            "--context-length",
+            metavar="T,T",
+            help="Numbers of bits, among which those of EXPR are placed at random; three or more give a law.",
+        ),
     ],
     network: Annotated[
         list[str] | None,

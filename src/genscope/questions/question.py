@@ -166,7 +166,8 @@ class Question:
         needed = max(self.expression.support) + 1 if self.fixed_support else len(self.expression.support)
         if context_length < needed:
             raise Refusal(
-                f"learn got {self.asked} with a context of {context_length} bits: the function needs {needed}. "
+                f"learn got {self.asked} with a context of {context_length} bits: the function needs {needed}"
+                f"{'' if self.fixed_support else ', placed at random (the numbers of its variables do not matter)'}. "
                 "Lengthen the context."
             )
 
