@@ -187,6 +187,8 @@ def test_the_ideal_learner_is_refused_where_its_search_is_too_long():
     unlike = "^".join(f"x{i}&x{i + 1}&x{i + 2}" for i in range(10))
     with pytest.raises(ValueError, match="Write a function of fewer bits, or leave"):
         check_network(ask(unlike), "ideal", 12)
+    assert "ideal" not in [point["network"] for point in study(ask(unlike)).points]
+    assert "ideal" in [point["network"] for point in study(ask(majority)).points]
 
 
 @pytest.mark.parametrize("asked", [{"accuracy": 0.9}, {"restarts": 2}, {"fixed_support": True}])

@@ -5,6 +5,7 @@ Worker processes find the study by a name of this module, which spells the quest
 Guarantee: exact; the same question asked twice is the same study, and its trials are computed once.
 """
 
+import contextlib
 import functools
 import statistics
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
 from genscope.questions.networks import DEEP, IDEAL, NAMED, named, shown
 from genscope.questions.question import Question
-from genscope.questions.trial import Observer, check_ideal, ideal_conflicts, ideal_cost, network_of, run_trial
+from genscope.questions.trial import Observer, check_ideal, ideal_cost, network_of, run_trial
+from genscope.refusal import Refusal
 
 REVISION = 2
 """Raised when a change of code or of a recipe changes numbers."""
@@ -73,9 +75,8 @@ def study(
     references: Sequence[Reference] = (),
 ) -> Study:
     """The study of a question, with the points that are asked for; without, all networks at one context length."""
-    searched = question.task is None and not ideal_conflicts(question)
-    known = [*NAMED, *([IDEAL] if searched else []), *(file.label for file in question.builders)]
-    points = grid(context_length=list(context_lengths) or [50], network=list(networks) or known)
+    lengths = list(context_lengths) or [50]
+    points = grid(context_length=lengths, network=list(networks) or _all_networks(question, lengths))
     made = Study(
         name=question.name,
         title=f"How many samples does {question.asked} need?",
@@ -92,6 +93,17 @@ def study(
     )
     globals()[question.encoded()] = made
     return made
+
+
+def _all_networks(question: Question, context_lengths: Sequence[int]) -> list[str]:
+    """The networks that can be asked; to learn whether the ideal one can, no task of the user's is run."""
+    known = list(NAMED)
+    if question.task is None:
+        with contextlib.suppress(Refusal):
+            for length in context_lengths:
+                check_ideal(question, length)
+            known.append(IDEAL)
+    return [*known, *(file.label for file in question.builders)]
 
 
 def __getattr__(name: str) -> Study:

@@ -159,17 +159,6 @@ def _clean(task: AbstractTask, x: Array) -> Array:
     return jax.vmap(task.target)(x)
 
 
-def ideal_conflicts(question: Question) -> list[str]:
-    """What is asked for that the ideal learner does not obey."""
-    asked = {
-        "an accuracy below 1": question.accuracy < 1,
-        "an error": question.error is not None,
-        "restarts": question.restarts > 1,
-        "a fixed support": question.fixed_support,
-    }
-    return [name for name, given in asked.items() if given]
-
-
 def ideal_cost(question: Question, context_length: int) -> Cost:
     """The placements that the ideal learner searches, and about the seconds of a trial near the threshold."""
     if question.expression is not None:
@@ -229,9 +218,16 @@ def check_task(question: Question, context_length: int) -> None:
 
 def check_ideal(question: Question, context_length: int) -> None:
     """Refuse the ideal learner where it does not obey the question, or where its search would take too long."""
-    if conflicts := ideal_conflicts(question):
+    asked = {
+        "an accuracy below 1": question.accuracy < 1,
+        "an error": question.error is not None,
+        "restarts": question.restarts > 1,
+        "a fixed support": question.fixed_support,
+    }
+    if any(asked.values()):
+        conflicts = " and ".join(name for name, given in asked.items() if given)
         raise Refusal(
-            f"learn got the network {IDEAL!r} with {' and '.join(conflicts)}: it trains nothing, and searches all "
+            f"learn got the network {IDEAL!r} with {conflicts}: it trains nothing, and searches all "
             "placements for the one that fits the sample best. Leave out this network or these options."
         )
     cost = ideal_cost(question, context_length)
