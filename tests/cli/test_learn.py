@@ -14,12 +14,25 @@ def test_the_contract_for_scripts(call_json, call):
     plan = call_json(*asked, "--dry-run")
     assert (plan["points"], plan["stored"]) == (3, 0)
     facts = call_json(*asked, "--plot", "answer.png")
-    assert set(facts) == {"question", "answers", "laws", "theory", "function", "summary", "next"}
+    assert set(facts) == {
+        "question",
+        "answers",
+        "laws",
+        "theory",
+        "construction",
+        "function",
+        "remarks",
+        "summary",
+        "next",
+    }
     keys = {"network", "context_length", "sample_size", "low", "high", "plateau", "trials", "seconds", "state"}
     assert all(set(row) == keys for row in facts["answers"])
     assert {"name", "context_length", "sample_size", "explicit", "vacuous"} <= set(facts["theory"][0])
     assert {"degree": 2, "sparsity": 3, "support": 2}.items() <= facts["function"].items()
     assert facts["question"]["placements"] == {"4": 6, "8": 28, "16": 120}
+    norms = facts["construction"]["8"]
+    line = [part for name, value in norms.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    assert call_json("bound", "head", *line)["value"] > 0
     assert facts["laws"]["ideal"]["best"] in facts["laws"]["ideal"]["laws"]
     study = facts["question"]["study"]
     with Store("sqlite:///genscope.db") as store:
@@ -52,6 +65,8 @@ def test_what_people_read(call):
         "learn", "x0&x1", "--context-length", "6", "--network", "ideal,linear", "--steps", "60", "--rate", "0.1", *QUICK
     ).stdout
     assert "places the relevant bits at random. Functions in the class: 15 at T = 6." in " ".join(told.split())
+    assert "Construction at T = 6, as genscope bound head reads it: value 21 " in " ".join(told.split())
+    assert "at T = 6. A trial succeeds when its network gets all of 10,000" in " ".join(told.split())
     assert "information bound" in told
     assert "linear: logistic regression; adam at rate 0.1, up to 60 steps" in " ".join(told.split())
     assert "x0&x1 at T = 6: an ideal learner needs" in " ".join(told.split())
@@ -70,6 +85,7 @@ def test_an_open_threshold_ends_with_the_next_step(call, call_json):
 
 FILE = """
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 
@@ -143,6 +159,25 @@ def weightless(key, context_length):
     return eqx.nn.Lambda(lambda x: 1.0 * x[0])
 
 
+def infinite(key, context_length):
+    return jax.tree.map(lambda leaf: leaf / 0 if eqx.is_array(leaf) else leaf, build(key, context_length))
+
+
+class Exploding(Own):
+    def __call__(self, x):
+        return jnp.exp(jnp.exp(50 * self.inner(x.astype(float)) ** 2))
+
+
+def exploding(key, context_length):
+    return Exploding(build(key, context_length).inner)
+
+
+def fails(key, context_length):
+    if not jnp.array_equal(jr.key_data(key), jr.key_data(jr.key(0))):
+        raise KeyError("in trials alone")
+    return build(key, context_length)
+
+
 def lonely(key):
     return None
 
@@ -168,6 +203,15 @@ def test_a_task_and_a_network_of_ones_own(mine, call_json):
     assert call_json(*asked, "--steps", "80", "--rate", "0.05") == facts
 
 
+def test_no_larger_budget_is_advised_where_every_run_diverges_or_fails(mine, call, call_json):
+    asked = ("learn", "x0^x1", "--context-length", "4", "--steps", "10", *QUICK)
+    facts = call_json(*asked, "--network", "mine.py:exploding")
+    assert facts["next"] == "Every run of mine.py:exploding diverged: give a lower --rate."
+    told = call(*asked, "--network", "mine.py:fails", status=1)
+    assert "every trial failed" in told.stderr
+    assert "Continue" not in told.stdout
+
+
 @pytest.mark.slow
 def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
     """A Walsh sum of degree 1 is linear, and so is the first bit of a chain, whatever its neighbours."""
@@ -190,6 +234,8 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0&~x0", "--context-length", "4"), "Write a function that depends on some bit"),
         (("x0&x1&x2", "--context-length", "2"), "Lengthen the context"),
         (("x0&", "--context-length", "2"), "Write an operand"),
+        (("x0", "--context-length", ""), "no context length: it needs at least one"),
+        (("x0", "--context-length", "4", "--network", ","), "no network: it needs at least one"),
         (("x0", "--context-length", "many"), "Write, for example, 64,256"),
         (("x0", "--context-length", "4", "--network", "cnn"), "Choose one of them"),
         (("x0", "--context-length", "4", "--network", "transformers"), "Did you mean transformer?"),
@@ -208,6 +254,7 @@ def test_a_target_of_numbers_and_correlated_inputs(mine, call_json):
         (("x0", "--context-length", "4", "--network", "mine.py:lonely"), "must accept lonely(key, context_length)"),
         (("x0", "--context-length", "4", "--network", "mine.py:forgetful"), "returns a NoneType"),
         (("x0", "--context-length", "4", "--network", "mine.py:weightless"), "there is nothing to train"),
+        (("x0", "--context-length", "4", "--network", "mine.py:infinite"), "Correct its initialization"),
         (("mine.py:three", "--context-length", "4"), "is of type int: it must be a function"),
         (("mine.py:lonely", "--context-length", "4"), "Give it these two arguments"),
         (("mine.py:numbers", "--context-length", "4"), "Use --error to say which mean squared error counts as success"),

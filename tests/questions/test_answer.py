@@ -4,11 +4,15 @@ import html
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 import polars as pl
 import pytest
 
 import genscope as gs
-from genscope.questions.answer import interval, needed
+from genscope.questions.answer import interval, needed, recipe
+from genscope.questions.prepared import prepare
+from genscope.questions.question import Question
 from genscope.refusal import Refusal
 from genscope.report.words import measured
 
@@ -43,6 +47,13 @@ def test_no_answer_lies_below_the_information_bound(answer):
     assert bound["explicit"].all()
 
 
+def test_noise_makes_the_ideal_answer_larger_and_leaves_it_above_the_bound(answer, store):
+    noisy = gs.learn("x0 & x1", context_length=8, network="ideal", noise=0.2, store=store, **ASKED)
+    [bound] = noisy.theory.filter(pl.col("name") == "information bound")["sample_size"]
+    assert bound <= noisy.rows[0]["low"]
+    assert answer.rows[1]["high"] < noisy.rows[0]["low"]
+
+
 def test_the_sentence_says_who_needs_how_much(answer):
     row = answer.rows[-1]
     number, between = measured(row["sample_size"], row["low"], row["high"])
@@ -51,6 +62,7 @@ def test_the_sentence_says_who_needs_how_much(answer):
         "bits can do with fewer than 7."
     )
     assert html.escape(answer.sentence) in answer._repr_html_()
+    assert "gets all of 10,000 held-out examples right." in answer._repr_html_()
     assert "<table>" in answer._repr_html_()
     assert repr(answer) == answer.sentence
 
@@ -94,13 +106,57 @@ def test_open_thresholds_are_bounds_in_words():
     assert "this budget does not determine" in needed(row | {"state": "unresolved", "low": 3.0})
 
 
+def test_a_question_is_asked_with_the_values_that_people_have():
+    def task(key, context_length):
+        return gs.tasks.SparseAnd.draw(key, context_length=context_length, support_size=2)
+
+    plain = prepare("x0 & x1", context_length=8, noise=0.25, restarts=2)
+    expression, lengths = gs.fourier.parse("x2 & x4"), np.array([8])
+    typed = {"noise": np.float32(0.25), "restarts": np.int64(2), "bias": "balanced"}
+    assert prepare(expression, context_length=lengths, **typed).study.name == plain.study.name
+    assert prepare("x0 & x1", context_length=np.int64(8)).selection == prepare("x0 & x1", context_length=[8]).selection
+    fixed = gs.tasks.SparseAnd.at([1, 2], context_length=8)
+    for own in (task, fixed):
+        asked = prepare(own, context_length=8)
+        assert asked.question.draw(jr.key(0), 8).target(jnp.ones(8, bool)) == 1
+        assert asked.study.name == prepare(own, context_length=8).study.name != plain.study.name
+    other = gs.tasks.SparseAnd.at([1, 3], context_length=8)
+    assert prepare(other, context_length=8).study.name != prepare(fixed, context_length=8).study.name
+
+
+def test_recipes_say_which_loss_they_train():
+    assert recipe(Question("x0"), "linear").startswith("logistic regression; adam")
+    assert recipe(Question("x0", error=0.1), "linear").startswith("linear regression, trained on the squared error;")
+    assert recipe(Question("x0", error=0.1), "mlp").startswith("two hidden layers of 128 ReLU units, trained on the sq")
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        ({"context_length": 8.0}, r"Give, for example, \[64, 256\]"),
+        ({"context_length": "8"}, r"Give, for example, \[64, 256\]"),
+        ({"context_length": []}, "Give, for example, 64"),
+        ({"network": []}, "Name, for example, transformer"),
+        ({"function": 3}, "a task, or a function of a key"),
+        ({"function": lambda key, length: 3}, "Return a task"),
+        ({"bias": "even"}, "a number, or the word balanced. Change it"),
+        ({"restarts": 2.0}, "a whole number. Change it"),
+        ({"noise": True}, "a number. Change it"),
+        ({"fixed_support": 1}, "True or False. Change it"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(asked, advice):
+    with pytest.raises(Refusal, match=advice):
+        prepare(asked.pop("function", "x0"), **{"context_length": 8, **asked})
+
+
 def test_a_network_of_ones_own_is_a_function_and_needs_a_file_for_workers(store):
     def build(key, context_length):
         return eqx.nn.Sequential([eqx.nn.Lambda(jnp.float32), eqx.nn.Linear(context_length, "scalar", key=key)])
 
     with pytest.raises(ValueError, match=r"Give it as\s+'my_file.py:build'"):
         gs.learn("x0", context_length=3, network=build, budget="quick", store=store, workers=2)
-    with pytest.raises(ValueError, match="name at least one of each"):
+    with pytest.raises(ValueError, match="it needs at least one"):
         gs.learn("x0", context_length=[], store=store)
     with pytest.raises(ValueError, match="budgets are quick"):
         gs.learn("x0", context_length=3, store=store, budget="cheap")

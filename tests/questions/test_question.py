@@ -39,6 +39,26 @@ def test_what_changes_a_trial_changes_the_name_and_nothing_else_does():
     assert ask("x0&x1", success=0.5, width=0.3).name == plain.name
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "gets all of 10,000 held-out examples right."),
+        ({"accuracy": 0.9, "noise": 0.1}, "gets 90 % of 10,000 held-out examples right, with clean labels; training"),
+        ({"noise": 0.1}, "labels are flipped with probability 0.1."),
+        ({"restarts": 6}, "right. Of 6 networks trained on each sample, the one that agrees best with another counts."),
+        ({"error": 0.02}, "mean squared error on 10,000 held-out examples is at most 0.02."),
+    ],
+)
+def test_what_counts_is_said(settings, said):
+    assert said in Question("x0&x1", **settings).criterion
+    assert said in study(Question("x0&x1", **settings)).figures[0].caption
+
+
+def test_where_the_bits_are_is_said():
+    assert ask("x0&x1").placing.startswith("Each trial places the relevant bits")
+    assert ask("x0&x1", fixed_support=True).placing.startswith("The bits stay")
+
+
 def test_names_do_not_depend_on_settings_that_nobody_gave():
     digest = hashlib.sha256(b'{"function": "x0&x1"}').hexdigest()[:8]
     assert ask("x0&x1").name == f"learn-x0-x1-{digest}"  # so a setting that is added later changes no name
@@ -85,7 +105,7 @@ def test_a_file_of_the_users_is_known_by_its_content(tmp_path, monkeypatch):
         (lambda: ask("x0", success=1.0), "between 0 and 1. Change it"),
         (lambda: ask("x0", restarts=0), "1 to 100 networks"),
         (lambda: ask("x0", width=0.0), "between 0.01 and 10"),
-        (lambda: ask("x0&x1&x2").check(2), "needs 3. Lengthen the context"),
+        (lambda: ask("x0&x1&x2").check(2), r"needs 3, placed at random .* Lengthen the context"),
         (lambda: ask("x0&x9", fixed_support=True).check(9), "needs 10. Lengthen the context"),
         (lambda: parsed("learn:x0#colour=red"), "'colour' is not a setting"),
     ],

@@ -1,16 +1,20 @@
 """One trial: what is drawn, what counts, and which rules choose."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
 import pytest
 
+from genscope.lab import select
 from genscope.models import BitPerceptron, outputs
 from genscope.questions import trial as trials
 from genscope.questions.held_out import Accuracy, Error
 from genscope.questions.networks import NAMED, named
 from genscope.questions.question import ask
+from genscope.questions.study import study
 from genscope.questions.trial import check_network, network_of, run_trial
 from genscope.questions.user_files import local
 from genscope.questions.user_networks import built
@@ -60,6 +64,23 @@ def test_the_ideal_learner_succeeds_where_one_placement_fits(size):
         assert outcomes[-1] == (len(fitting) == 1)
     assert size < 12 or any(outcomes)
     assert size > 3 or not all(outcomes)
+
+
+@pytest.mark.parametrize("size", [6, 12, 40])
+def test_the_ideal_learner_takes_the_placement_with_the_fewest_wrong_labels(size):
+    question = ask("x0&~x1", noise=0.1)
+    outcomes = []
+    for seed in range(12):
+        key = stream(root(seed), "test")
+        outcomes.append(run_trial(question, key, network="ideal", context_length=5, sample_size=size)["success"])
+        task: Any = question.draw(stream(key, "support"), 5)
+        sample = trials._sample(task, stream(stream(key, "data"), "training"), size, question.noise)
+        x, y = np.asarray(sample.x)[:size], np.asarray(sample.y)[:size].astype(bool)
+        wrong = {(i, j): ((x[:, i] & ~x[:, j]) != y).sum() for i in range(5) for j in range(5) if i != j}
+        fewest = [place for place, count in wrong.items() if count == min(wrong.values())]
+        assert outcomes[-1] == (fewest == [tuple(np.asarray(task.support).tolist())])
+    assert size < 40 or any(outcomes)
+    assert size > 6 or not all(outcomes)
 
 
 def test_an_accuracy_below_one_is_compared_exactly_and_screened_far_from_it():
@@ -148,11 +169,32 @@ def test_a_network_that_answers_with_a_list_of_one_is_that_of_the_number():
     assert (one == number).all()
 
 
-def test_a_network_with_several_outputs_is_refused_and_the_ideal_learner_has_a_limit():
+def test_a_network_with_several_outputs_is_refused():
     cast = eqx.nn.Lambda(jax.numpy.float32)
     file = local(lambda key, length: eqx.nn.Sequential([cast, eqx.nn.Linear(length, 3, key=key)]))
     with pytest.raises(ValueError, match=r"of shape \(\) or \(1,\)"):
         check_network(ask("x0", builders=(file,)), file.label, 6)
-    check_network(ask("x0&x1&x2&x3&x4&x5"), "ideal", 100)
-    with pytest.raises(ValueError, match="Shorten the context"):
+
+
+def test_the_ideal_learner_is_refused_where_its_search_is_too_long():
+    majority = "maj(x0,x1,x2)^x3"
+    for asked, context_length in (("x0&x1&x2&x3&x4&x5", 100), (majority, 300), ("maj(x1,x2,x3,x4,x5,x6,x7,x8)^x9", 9)):
+        check_network(ask(asked), "ideal", context_length)
+    with pytest.raises(ValueError, match=r"4,202,959,600 placements in about \d\d s.* Shorten the context"):
+        check_network(ask(majority, noise=0.1), "ideal", 400)
+    with pytest.raises(ValueError, match=r"at most 2\^36 in about 30 s are allowed. Shorten the context"):
         check_network(ask("x0&x1&x2&x3&x4&x5&x6&x7&x8"), "ideal", 200)
+    unlike = "^".join(f"x{i}&x{i + 1}&x{i + 2}" for i in range(10))
+    with pytest.raises(ValueError, match="Write a function of fewer bits, or leave"):
+        check_network(ask(unlike), "ideal", 12)
+    assert "ideal" not in [point["network"] for point in study(ask(unlike)).points]
+    assert "ideal" in [point["network"] for point in study(ask(majority)).points]
+
+
+@pytest.mark.parametrize("asked", [{"accuracy": 0.9}, {"restarts": 2}, {"fixed_support": True}])
+def test_the_ideal_learner_is_refused_with_what_it_does_not_obey(asked):
+    with pytest.raises(ValueError, match="Leave out this network or these options"):
+        check_network(ask("x0&x1", **asked), "ideal", 6)
+    assert "ideal" not in [point["network"] for point in study(ask("x0&x1", **asked)).points]
+    with pytest.raises(ValueError, match="Leave out this network or these options"):
+        select(study(ask("x0&x1", **asked), ["ideal"], [6]))

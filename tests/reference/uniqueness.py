@@ -3,9 +3,9 @@
 import itertools
 
 
-def fits(table, positions, x, y):
+def fits(table, positions, x, y, errors=0):
     values = [table[sum(int(row[p]) << j for j, p in enumerate(positions))] for row in x]
-    return values == list(y)
+    return sum(value != label for value, label in zip(values, y, strict=True)) <= errors
 
 
 def same_function(table, positions, others):
@@ -18,10 +18,10 @@ def same_function(table, positions, others):
     return True
 
 
-def rivals(table, support, context_length, x, y):
-    """All placements that fit and are another function than at the support."""
+def rivals(table, support, context_length, x, y, errors=0):
+    """All placements with at most so many labels wrong that are another function than at the support."""
     return [
         placed
         for placed in itertools.permutations(range(context_length), len(support))
-        if fits(table, placed, x, y) and not same_function(table, placed, support)
+        if fits(table, placed, x, y, errors) and not same_function(table, placed, support)
     ]

@@ -193,6 +193,16 @@ def test_labels_of_a_logarithmic_axis_do_not_touch(width):
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(shown))
 
 
+@pytest.mark.parametrize("limits", [(10, 18), (2.6, 15), (9.5, 11), (700, 1300), (1, 150), (3, 5000)])
+def test_a_logarithmic_axis_has_three_ticks_however_short_it_is(limits):
+    axes = Canvas(figsize=(6, 4), dpi=72).add_axes((0, 0, 1, 1))
+    log_ticks(axes, "y")
+    axes.set_ylim(*limits)
+    shown = [value for value in axes.get_yticks() if limits[0] <= value <= limits[1]]
+    assert 3 <= len(shown) <= 9
+    assert len({axes.yaxis.get_major_formatter()(value) for value in shown}) == len(shown)
+
+
 def test_ticks_that_need_them_are_powers_of_ten():
     drawn = line([Mark(10, 1e-9, 1e-10, 1e-8, 5), Mark(20, 1e9, 1e8, 1e10, 5)], log_y=True)
     assert ">10⁻⁹</text>" in drawn or ">10⁻⁸</text>" in drawn

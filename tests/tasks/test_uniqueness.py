@@ -1,5 +1,7 @@
 """Rivals against brute force, and the ideal learner against values by hand and a Monte Carlo value."""
 
+import dataclasses
+import math
 from functools import partial
 
 import jax.numpy as jnp
@@ -9,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genscope.tasks import SparseAnd, SparseExpression, SparseMajority, SparseOr, SparseParity, SparseThreshold
-from genscope.tasks.uniqueness import draw_unique, find_rival
+from genscope.tasks import SparseAnd, SparseExpression, SparseMajority, SparseOr, SparseParity, SparseThreshold, _rivals
+from genscope.tasks.uniqueness import draw_unique, find_rival, search_cost
 from tests.reference import uniqueness as reference
 
 FAMILIES = {
@@ -32,10 +34,10 @@ def labels(task, x):
     return task.truth_table()[x[:, support] @ 2 ** np.arange(len(support))]
 
 
-def check_against_brute_force(task, x, y):
+def check_against_brute_force(task, x, y, errors=0):
     table, support = task.truth_table().tolist(), task.support.tolist()
-    rivals = reference.rivals(table, support, task.context_length, x.tolist(), y.tolist())
-    found = find_rival(task, x, y)
+    rivals = reference.rivals(table, support, task.context_length, x.tolist(), y.tolist(), errors)
+    found = find_rival(task, x, y, errors=errors)
     assert (found is None) == (not rivals)
     if found is not None and len(found) == len(support):
         assert found in rivals
@@ -89,6 +91,50 @@ def test_other_support_sizes(family, support_size):
         task = family.at(rng.permutation(7)[:support_size].tolist(), context_length=7)
         x = rng.random((size, 7)) < task.probability
         check_against_brute_force(task, x, labels(task, x))
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
+def test_rivals_with_as_many_wrong_labels_equal_brute_force(family):
+    rng = np.random.default_rng(5)
+    answers = set()
+    for size in (6, 12, 60):
+        task = family(rng.permutation(6)[:3].tolist(), context_length=6)
+        x = rng.random((size, 6)) < task.probability
+        flipped = rng.random(size) < 0.15
+        for errors in {0, int(flipped.sum()), int(flipped.sum()) + 1}:
+            answers.add(check_against_brute_force(task, x, labels(task, x) ^ flipped, errors) is None)
+    assert answers == {True, False}
+
+
+@pytest.mark.parametrize("expression", ["maj(x0,x1,x2)^x3", "x3^maj(x0,x1,x2)", "x0&x1|x2&x3", "x0&~x1|x2^x3", "x0"])
+@pytest.mark.parametrize("noise", [0.0, 0.15])
+def test_rivals_of_unlike_variables_equal_brute_force(expression, noise):
+    rng = np.random.default_rng(len(expression))
+    answers = set()
+    for size in (1, 8, 30, 300):  # more and fewer examples than a pair is first compared on
+        task = SparseExpression.parse(expression, context_length=6)
+        task = SparseExpression.at(rng.permutation(6)[: task.support_size], task.truth_table(), context_length=6)
+        x = rng.random((size, 6)) < task.probability
+        flipped = rng.random(size) < noise
+        answers.add(check_against_brute_force(task, x, labels(task, x) ^ flipped, int(flipped.sum())) is None)
+    assert answers == {True, False}
+
+
+def test_blocks_of_pairs_are_all_searched(monkeypatch):
+    monkeypatch.setattr(_rivals, "BLOCK", 1)
+    test_rivals_of_unlike_variables_equal_brute_force("maj(x0,x1,x2)^x3", 0.15)
+
+
+def test_the_cost_of_a_search_counts_its_placements():
+    majority = SparseExpression.parse("maj(x0,x1,x2)^x3", context_length=64)
+    assert search_cost(majority).placements == 2_541_504  # C(64, 3) 61
+    assert search_cost(majority).seconds < 1 < search_cost(dataclasses.replace(majority, context_length=300)).seconds
+    assert search_cost(majority, sample_size=10_000, errors=True).seconds > 5 * search_cost(majority).seconds
+    conjunction = SparseAnd.at([0, 1, 2], context_length=10_000)
+    assert search_cost(conjunction) == (math.comb(10_000, 3), 0)
+    assert search_cost(conjunction, errors=True).seconds > 100
+    parity = SparseParity.at(range(8), context_length=80)
+    assert 1000 < search_cost(parity).seconds < search_cost(parity, errors=True).seconds
 
 
 def test_equal_columns_are_rivals_of_each_other():

@@ -26,7 +26,12 @@ def learn(
         str, typer.Argument(metavar="EXPR", help="Boolean expression such as 'maj(x1,x4,x7)', or my_file.py:task.")
     ],
     context_length: Annotated[
-        str, typer.Option("--context-length", metavar="T,T", help="Numbers of bits; three or more give a law.")
+        str,
+        typer.Option(
+            "--context-length",
+            metavar="T,T",
+            help="Numbers of bits, among which those of EXPR are placed at random; three or more give a law.",
+        ),
     ],
     network: Annotated[
         list[str] | None,
@@ -98,7 +103,6 @@ def learn(
     from genscope.cli._output import echo, print_json
     from genscope.cli._running import check_dry_run, finished, print_cost
     from genscope.cli._user_code import users_code
-    from genscope.lab.results.cautions import cautions
     from genscope.lab.results.mixtures import failed_trials
     from genscope.questions.prepared import prepare
 
@@ -135,7 +139,7 @@ def learn(
     ):
         answer, where = asked.collect(stored), _options.store_option(store, stored.url)
     frame = answer.reading.frame
-    for warning in cautions(answer.reading):
+    for warning in answer.remarks:
         complain(f"warning: {warning}")
     failed = failed_trials(frame)
     nothing = 0 < len(failed) == len(frame)
@@ -200,12 +204,8 @@ def _print_answer(answer: "Answer", store: str) -> None:
             f"{words.number(function['influence'])}; bits are 1 with probability "
             f"{words.number(answer.question.probability)}."
         )
-        placed = (
-            "The bits stay where the expression has them"
-            if answer.question.fixed_support
-            else ("Each trial places the relevant bits at random")
-        )
-        echo(f"{placed}. Functions in the class: {class_}.\n")
+        echo(f"{answer.question.placing} Functions in the class: {class_}.")
+    echo(f"{answer.question.criterion}\n")
     rows: list[list[Any]] = [
         [
             shown(row["network"]),
@@ -230,6 +230,9 @@ def _print_answer(answer: "Answer", store: str) -> None:
         ],
         names=2,
     )
+    for length, norms in (answer.construction or {}).items():
+        said = ", ".join(f"{name.replace('_', ' ')} {words.number(value)}" for name, value in norms.items())
+        echo(f"Construction at T = {int(length):,}, as genscope bound head reads it: {said}")
     for name, recipe in answer.recipes.items():
         echo(f"{shown(name)}: {recipe}")
     echo(f"\n{answer.sentence}")

@@ -20,7 +20,7 @@ from genscope.questions import measured
 from genscope.questions.networks import IDEAL, shown
 from genscope.questions.placements import placements
 from genscope.questions.question import SETTINGS, Question
-from genscope.questions.theory import Statement, function_facts, statements
+from genscope.questions.theory import Statement, construction_norms, function_facts, statements
 from genscope.questions.trial import network_of
 from genscope.refusal import Refusal
 from genscope.report import words
@@ -86,13 +86,16 @@ class Answer(Displayed):
                 "budget": self.selection.budget,
                 **{name: getattr(asked, name) for name in SETTINGS if name != "width"},
                 "probability": asked.probability,
+                "criterion": asked.criterion,
                 "placements": self.placements,
                 "recipes": self.recipes,
             },
             "answers": list(self.rows),
             "laws": self.laws,
             "theory": [each.facts() for each in self.statements],
+            "construction": self.construction,
             "function": self.function,
+            "remarks": list(self.remarks),
             "summary": self.sentence,
             "next": self.next_step,
         }
@@ -103,6 +106,13 @@ class Answer(Displayed):
         if self.question.expression is None:
             return None
         return {str(length): placements(self.question, length) for length in self.lengths}
+
+    @property
+    def construction(self) -> dict[str, dict[str, float]] | None:
+        """By context length, what the covering bound reads of the construction; None for a task of the user's."""
+        if self.question.expression is None:
+            return None
+        return {str(length): dict(construction_norms(self.question, length)) for length in self.lengths}
 
     @property
     def recipes(self) -> dict[str, str]:
@@ -123,6 +133,11 @@ class Answer(Displayed):
         bound = next((each for each in here if each.lower and each.sample_size), None)
         theory = "" if bound is None else f"; {bound.says} than {bound.sample_size:,.0f}"
         return f"{self.question.asked} at T = {length:,}: {', '.join(said)}{theory}."
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to beware of: trials that failed or diverged or were not computed alike, success that falls."""
+        return measured.remarks(self.reading)
 
     def plot(self, path: Any = None) -> "Figure":
         """The report's figure of the thresholds, or of the success curves at a single length; written to `path`."""
@@ -159,15 +174,20 @@ class Answer(Displayed):
             Table(["network", "T", "samples", "95 % interval", "plateau", "trials"], rows),
             Table(["theory", "T", "samples", "trust", "says"], said),
         ]
-        return Card(self.sentence, tables=tables, notes=[self.next_step] if self.next_step else [])
+        warnings = [f"Warning: {remark}." for remark in self.remarks]
+        notes = (self.question.placing, self.question.criterion, *warnings, self.next_step)
+        return Card(self.sentence, tables=tables, notes=[note for note in notes if note])
 
 
 def recipe(question: Question, name: str) -> str:
     """What a network is and how it is trained, in a line."""
     if name == IDEAL:
-        return "knows the function up to its placement and needs no training: one placement must be left that fits"
+        return "knows the function up to its placement and trains nothing; succeeds if no other placement fits as well"
     learner = network_of(question, name)
-    return f"{learner.words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
+    words = learner.words
+    if question.error is not None:
+        words = f"{learner.words_for_numbers or words}, trained on the squared error"
+    return f"{words}; {learner.recipe.override(question.rate, question.steps, question.optimizer).words}"
 
 
 def needed(row: dict[str, Any]) -> str:
@@ -222,14 +242,30 @@ def collect(question: Question, study: Study, selection: Selection, store: Store
         trained = [row for row in here if row["network"] != IDEAL]
         learned = [row["sample_size"] or row["low"] for row in trained if row["sample_size"] or row["low"]]
         said += statements(question, length, [row["network"] for row in trained], max(learned, default=None))
-    return Answer(question, study, selection, reading, rows, tuple(said), _next_step(study, selection, store, rows))
+    return Answer(
+        question, study, selection, reading, rows, tuple(said), _next_step(study, selection, store, reading, rows)
+    )
 
 
-def _next_step(study: Study, selection: Selection, store: Store, rows: Sequence[dict[str, Any]]) -> str | None:
+def _diverged(frame: pl.DataFrame, row: dict[str, Any]) -> bool:
+    """Whether all of a point's runs did; an ideal learner has none."""
+    if "diverged" not in frame.columns:
+        return False
+    point = frame.filter(network=row["network"], context_length=row["context_length"], status="ok")
+    return bool(point["diverged"].fill_null(value=False).all())
+
+
+def _next_step(
+    study: Study, selection: Selection, store: Store, reading: Reading, rows: Sequence[dict[str, Any]]
+) -> str | None:
     """What to ask for where the budget leaves a threshold open, and about how long it takes."""
-    unsettled = [row for row in rows if row["state"] in ("above", "unresolved")]
+    unsettled = [row for row in rows if row["state"] in ("above", "unresolved") and row["trials"]]
+    diverged = [row for row in unsettled if _diverged(reading.frame, row)]
     if not unsettled:
         return None
+    if diverged:
+        names = ", ".join(dict.fromkeys(shown(row["network"]) for row in diverged))
+        return f"Every run of {names} diverged: give a lower --rate."
     budget = NEXT.get(selection.budget or "")
     if budget is None:
         return "No budget is larger: raise --steps, change --rate, or ask for a lower --success or --accuracy."

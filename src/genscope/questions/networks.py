@@ -43,6 +43,8 @@ class Network:
     train: Callable[[Any, Array], Array] = outputs
     cost: float = 1.0
     growth: float = 1.0
+    words_for_numbers: str | None = None
+    """What it is where labels are numbers and the loss is the squared error, if that is something else."""
 
     def trial_seconds(self, context_length: int) -> float:
         """About how long a trial takes on one core, compilation aside."""
@@ -103,6 +105,7 @@ NAMED: dict[str, Network] = {
         Recipe(rate=3e-2, steps=2000, floor=1e-3),
         cost=0.1,
         growth=0.0,
+        words_for_numbers="linear regression",
     ),
 }
 OWN = Recipe(floor=1e-3)  # of a user's network

@@ -12,11 +12,14 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
+import numbers
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from jaxtyping import Array, Key
 
 from genscope.fourier import parse
@@ -113,6 +116,36 @@ class Question:
         places = range(len(support))
         return SparseExpression.at(places, table, context_length=len(places), probability=self.bias).probability
 
+    @property
+    def label_bits(self) -> float:
+        """What one label says at most, in bits: 1 less the entropy of its noise."""
+        p = self.noise
+        return 1.0 + (p * math.log2(p) + (1 - p) * math.log2(1 - p) if p else 0.0)
+
+    @property
+    def criterion(self) -> str:
+        """When a trial succeeds, in a sentence or two."""
+        right = "all" if self.accuracy == 1 else f"{100 * self.accuracy:g} %"
+        said = f"A trial succeeds when its network gets {right} of 10,000 held-out examples right"
+        if self.error is not None:
+            said = f"A trial succeeds when the mean squared error on 10,000 held-out examples is at most {self.error:g}"
+        if self.noise:
+            said += f", with clean labels; training labels are flipped with probability {self.noise:g}"
+        if self.restarts > 1:
+            said += (
+                f". Of {self.restarts} networks trained on each sample, the one that agrees best with another counts"
+            )
+        return f"{said}."
+
+    @property
+    def placing(self) -> str:
+        """Where the relevant bits are, in a sentence; of a task of the user's nothing is known."""
+        if self.expression is None:
+            return ""
+        if self.fixed_support:
+            return "The bits stay where the expression has them."
+        return "Each trial places the relevant bits at random."
+
     def draw(self, key: Key[Array, ""], context_length: int) -> AbstractTask:
         """The task of one trial."""
         if self.task is not None:
@@ -133,7 +166,8 @@ class Question:
         needed = max(self.expression.support) + 1 if self.fixed_support else len(self.expression.support)
         if context_length < needed:
             raise Refusal(
-                f"learn got {self.asked} with a context of {context_length} bits: the function needs {needed}. "
+                f"learn got {self.asked} with a context of {context_length} bits: the function needs {needed}"
+                f"{'' if self.fixed_support else ', placed at random (the numbers of its variables do not matter)'}. "
                 "Lengthen the context."
             )
 
@@ -167,19 +201,24 @@ SETTINGS: Mapping[str, Callable[[str], Any]] = {
     "optimizer": str,
     **dict.fromkeys(("success", "width"), float),
 }
+_KINDS: Mapping[type, Any] = {float: numbers.Real, int: numbers.Integral, bool: (bool, np.bool), str: str}
+_KIND_WORDS = {float: "a number", int: "a whole number", bool: "True or False", str: "a word"}
 _TOLD = ("asked", "success", "width", "builders")  # they do not change a trial
 
 
-def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) -> Question:
-    """The question about a function, an expression or `my_file.py:task`; `builders` make networks of the user's."""
-    if is_user_file(function):
+def ask(function: str | UserFile, *, builders: tuple[UserFile, ...] = (), **given: Any) -> Question:
+    """The question about a function, an expression or a task of the user's; `builders` make networks of theirs."""
+    settings = {name: _plain(name, value) for name, value in given.items()}
+    task = user_file(function) if isinstance(function, str) and is_user_file(function) else function
+    if isinstance(task, UserFile):
+        function = task.name if isinstance(function, UserFile) else function
         if settings.get("bias") is not None or settings.get("fixed_support"):
             raise Refusal(
                 f"learn got the task {function} with a bias or a fixed support: your own task draws its inputs and "
                 "its support itself. Leave these options out."
             )
-        task = user_file(function)
         return Question(task.label, task=task, builders=builders, asked=function, **settings)
+    function = task
     expression = parse(function)
     if settings.get("error") is not None:
         raise Refusal(
@@ -202,6 +241,21 @@ def ask(function: str, *, builders: tuple[UserFile, ...] = (), **settings: Any) 
     if not settings.get("fixed_support"):
         text = _renumbered(text, expression.variables)
     return Question(text, builders=builders, asked=function, **settings)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A setting as a Python number or word, whichever library's number it was."""
+    if name not in SETTINGS:
+        raise TypeError(f"ask() got an unexpected setting {name!r}")
+    if value is None or (name == "bias" and value == "balanced"):
+        return None
+    wanted = type(SETTINGS[name]("1"))
+    if isinstance(value, _KINDS[wanted]) and (wanted is bool or not isinstance(value, bool | np.bool)):
+        return wanted(value)
+    raise Refusal(
+        f"learn got {name}={value!r} of type {type(value).__name__}: it must be {_KIND_WORDS[wanted]}"
+        f"{', or the word balanced' if name == 'bias' else ''}. Change it."
+    )
 
 
 def _renumbered(text: str, variables: tuple[int, ...]) -> str:

@@ -5,6 +5,7 @@ Worker processes find the study by a name of this module, which spells the quest
 Guarantee: exact; the same question asked twice is the same study, and its trials are computed once.
 """
 
+import contextlib
 import functools
 import statistics
 from collections.abc import Sequence
@@ -16,7 +17,8 @@ from jaxtyping import Array, Key
 from genscope.lab import Crossing, Line, Plan, Point, Reference, Search, Study, Success, grid
 from genscope.questions.networks import DEEP, IDEAL, NAMED, named, shown
 from genscope.questions.question import Question
-from genscope.questions.trial import Observer, network_of, run_trial
+from genscope.questions.trial import Observer, check_ideal, ideal_cost, network_of, run_trial
+from genscope.refusal import Refusal
 
 REVISION = 2
 """Raised when a change of code or of a recipe changes numbers."""
@@ -73,8 +75,8 @@ def study(
     references: Sequence[Reference] = (),
 ) -> Study:
     """The study of a question, with the points that are asked for; without, all networks at one context length."""
-    known = [*NAMED, IDEAL, *(file.label for file in question.builders)]
-    points = grid(context_length=list(context_lengths) or [50], network=list(networks) or known)
+    lengths = list(context_lengths) or [50]
+    points = grid(context_length=lengths, network=list(networks) or _all_networks(question, lengths))
     made = Study(
         name=question.name,
         title=f"How many samples does {question.asked} need?",
@@ -87,10 +89,21 @@ def study(
         paired=frozenset({"network"}),
         revision=REVISION,
         check=functools.partial(_check, question),
-        trial_cost=statistics.fmean(_trial_seconds(point) for point in points),
+        trial_cost=statistics.fmean(_trial_seconds(question, point) for point in points),
     )
     globals()[question.encoded()] = made
     return made
+
+
+def _all_networks(question: Question, context_lengths: Sequence[int]) -> list[str]:
+    """The networks that can be asked; to learn whether the ideal one can, no task of the user's is run."""
+    known = list(NAMED)
+    if question.task is None:
+        with contextlib.suppress(Refusal):
+            for length in context_lengths:
+                check_ideal(question, length)
+            known.append(IDEAL)
+    return [*known, *(file.label for file in question.builders)]
 
 
 def __getattr__(name: str) -> Study:
@@ -100,15 +113,18 @@ def __getattr__(name: str) -> Study:
 
 
 def _check(question: Question, point: Point) -> None:
-    question.check(int(point["context_length"]))
-    if str(point["network"]) != IDEAL:
-        network_of(question, str(point["network"]))
+    context_length, network = int(point["context_length"]), str(point["network"])
+    question.check(context_length)
+    if network == IDEAL:
+        check_ideal(question, context_length)
+    else:
+        network_of(question, network)
 
 
-def _trial_seconds(point: Point) -> float:
+def _trial_seconds(question: Question, point: Point) -> float:
     context_length, network = int(point["context_length"]), str(point["network"])
     if network == IDEAL:
-        return 0.05
+        return 0.05 + ideal_cost(question, context_length).seconds
     known = network in NAMED or DEEP.fullmatch(network)
     return named(network).trial_seconds(context_length) if known else 1.0  # of a user's network nothing is known
 
@@ -116,18 +132,12 @@ def _trial_seconds(point: Point) -> float:
 def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line, Success]:
     crossing = Crossing("sample_size", "success", question.success)
     labels = LABELS | {file.label: shown(file.label) for file in question.builders}
-    right = "all" if question.accuracy == 1 else f"{100 * question.accuracy:g} %"
-    counts = (
-        f"A trial succeeds when its network gets {right} of 10,000 held-out examples right."
-        if question.error is None
-        else f"A trial succeeds when the mean squared error on 10,000 held-out examples is at most {question.error:g}."
-    )
     return (
         Line(
             title=f"Samples to learn {question.asked}",
             caption=(
                 f"The sample size at which {100 * question.success:g} % of trials succeed, with 95 % intervals. "
-                f"{counts} Arrows mark thresholds that the search only bounded from one side."
+                f"{question.criterion} Arrows mark thresholds that the search only bounded from one side."
             ),
             labels=labels,
             x="context_length",
@@ -140,7 +150,10 @@ def _figures(question: Question, references: Sequence[Reference]) -> tuple[Line,
         ),
         Success(
             title="Success against sample size",
-            caption=f"Share of trials that succeed, with Wilson intervals, and the fitted monotone curve. {counts}",
+            caption=(
+                "Share of trials that succeed, with Wilson intervals, and the fitted monotone curve. "
+                f"{question.criterion}"
+            ),
             labels=labels,
             crossing=crossing,
             panel="context_length",

@@ -11,8 +11,9 @@ dominates (of uniform bits, and without the remainder beyond the second order): 
 """
 
 import contextlib
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -104,8 +105,7 @@ def _information(question: Question, context_length: int) -> Statement:
     bits = math.log2(count or 1)
     least = bits + math.log2(question.success)
     if question.noise:
-        entropy = -question.noise * math.log2(question.noise) - (1 - question.noise) * math.log2(1 - question.noise)
-        least = (question.success * bits - 1) / (1 - entropy)
+        least = (question.success * bits - 1) / question.label_bits
     reason = _blurred(question, context_length, count)
     exact = reason is None
     return Statement(
@@ -160,9 +160,15 @@ def _construction_place(question: Question, context_length: int) -> SparseFuncti
     return SparseFunction(places, table.astype(float), context_length)
 
 
-def _covering(question: Question, context_length: int, measured: float | None) -> Statement:
+@functools.lru_cache(maxsize=64)
+def construction_norms(question: Question, context_length: int) -> Mapping[str, float]:
+    """Norms of the construction's head and all else that its covering bound reads, as `bounds.head` names it."""
     built = constructions.construct(_construction_place(question, context_length), key=jr.key(0))
-    cover = bounds.head(**constructions.cover_arguments(built, context_length))  # pyright: ignore[reportArgumentType]
+    return constructions.cover_arguments(built, context_length)
+
+
+def _covering(question: Question, context_length: int, measured: float | None) -> Statement:
+    cover = bounds.head(**construction_norms(question, context_length))  # pyright: ignore[reportArgumentType]
 
     def error(samples: int) -> float:
         return bounds.margin(log_cover=cover.value, empirical_error=0.0, samples=samples, confidence=CONFIDENCE).value

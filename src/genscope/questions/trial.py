@@ -10,6 +10,7 @@ Guarantee: exact; function, initial weights, sample and held-out examples come f
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,17 +24,19 @@ from genscope.measure.consensus import consensus
 from genscope.questions import user_networks
 from genscope.questions.held_out import Accuracy, Error
 from genscope.questions.networks import IDEAL, OWN, Network, named
-from genscope.questions.placements import placements
 from genscope.questions.question import Question
 from genscope.random import biased_bits, derived, stream
 from genscope.refusal import Refusal
-from genscope.tasks import AbstractTask, Batch, find_rival
+from genscope.tasks import AbstractTask, Batch, SparseExpression, find_rival
 from genscope.tasks.sparse_boolean import AbstractSparseBoolean
+from genscope.tasks.uniqueness import Cost, search_cost
 from genscope.train import Fit, Floor, Minibatch, Risk, TrainingState, fit, logistic, squared
 
 DRAWN = 512  # examples drawn at once, or a doubling: few compiled shapes
 SMALLEST = 128  # rows of a step, or a doubling
-MOST_HYPOTHESES = 2**36  # that the ideal learner's search may face
+MOST_PLACEMENTS, MOST_SECONDS = 2**36, 30  # that a search of the ideal learner may face, and about take
+MOST_WORDS = 2**36  # of data that it may read before it fails: several minutes
+TYPICAL = 100  # examples without noise, near most thresholds
 FRESH = 1000  # unlabeled inputs on which restarts are compared
 
 
@@ -65,7 +68,7 @@ def run_trial(
     data_key = stream(key, "data")
     sample = _sample(task, stream(data_key, "training"), sample_size, question.noise)
     if network == IDEAL:
-        return _identified(task, sample, sample_size)
+        return _identified(task, sample, sample_size, question.noise)
     learner = network_of(question, network)
     wanted = Accuracy if question.error is None else Error
     held_out = wanted(task, stream(data_key, "validation"), learner.predict, question.error or question.accuracy)
@@ -143,11 +146,32 @@ def _sample(task: AbstractTask, key: Key[Array, ""], size: int, noise: float) ->
     return _noisy(task, key, _doubling(size, DRAWN), noise)
 
 
-def _identified(task: AbstractTask, sample: Batch, size: int) -> dict[str, Any]:
-    """The ideal learner: it knows the function up to its placement, and fails where another placement fits as well."""
+def _identified(task: AbstractTask, sample: Batch, size: int, noise: float) -> dict[str, Any]:
+    """The ideal learner: it takes the placement with the fewest wrong labels, and fails where another has no more."""
     assert isinstance(task, AbstractSparseBoolean)
-    rival = find_rival(task, np.asarray(sample.x)[:size], np.asarray(sample.y)[:size])
-    return {"success": rival is None}
+    x, y = np.asarray(sample.x)[:size], np.asarray(sample.y)[:size]
+    errors = int((np.asarray(_clean(task, sample.x))[:size] != y).sum()) if noise else 0
+    return {"success": find_rival(task, x, y, errors=errors, limit=MOST_WORDS) is None}
+
+
+@jax.jit
+def _clean(task: AbstractTask, x: Array) -> Array:
+    return jax.vmap(task.target)(x)
+
+
+def ideal_cost(question: Question, context_length: int) -> Cost:
+    """The placements that the ideal learner searches, and about the seconds of a trial near the threshold."""
+    if question.expression is not None:
+        support, table = question.expression.reduced
+        task = SparseExpression.at(range(len(support)), table, context_length=context_length, probability=0.5)
+    else:
+        task = question.draw(jr.key(0), context_length)
+    if not isinstance(task, AbstractSparseBoolean):
+        raise Refusal(
+            f"learn got the network {IDEAL!r} for a {type(task).__name__}: the ideal learner is defined for "
+            "sparse Boolean functions only. Leave this network out."
+        )
+    return search_cost(task, sample_size=math.ceil(TYPICAL / question.label_bits), errors=question.noise > 0)
 
 
 @functools.partial(jax.jit, static_argnames="predict")
@@ -192,27 +216,35 @@ def check_task(question: Question, context_length: int) -> None:
         )
 
 
-def _check_ideal(question: Question, context_length: int) -> None:
-    if question.task is not None:
-        task = question.draw(jr.key(0), context_length)
-        if not isinstance(task, AbstractSparseBoolean):
-            raise Refusal(
-                f"learn got the network {IDEAL!r} for a {type(task).__name__}: the ideal learner is defined for "
-                "sparse Boolean functions only. Leave this network out."
-            )
-    elif (hypotheses := placements(question, context_length)) is None or hypotheses > MOST_HYPOTHESES:
-        number = "" if hypotheses is None else f"{hypotheses:,} "
+def check_ideal(question: Question, context_length: int) -> None:
+    """Refuse the ideal learner where it does not obey the question, or where its search would take too long."""
+    asked = {
+        "an accuracy below 1": question.accuracy < 1,
+        "an error": question.error is not None,
+        "restarts": question.restarts > 1,
+        "a fixed support": question.fixed_support,
+    }
+    if any(asked.values()):
+        conflicts = " and ".join(name for name, given in asked.items() if given)
         raise Refusal(
-            f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: its "
-            f"{number}placements would have to be searched, and at most 2^36 = {MOST_HYPOTHESES:,} can be. Shorten "
-            "the context, or leave this network out."
+            f"learn got the network {IDEAL!r} with {conflicts}: it trains nothing, and searches all "
+            "placements for the one that fits the sample best. Leave out this network or these options."
+        )
+    cost = ideal_cost(question, context_length)
+    if cost.placements > MOST_PLACEMENTS or cost.seconds > MOST_SECONDS:
+        shorter = question.support_size is None or question.support_size < context_length
+        raise Refusal(
+            f"learn got the network {IDEAL!r} for {question.asked} with a context of {context_length}: each trial "
+            f"would search {cost.placements:,} placements in about {cost.seconds:,.0f} s, and at most 2^36 in about "
+            f"{MOST_SECONDS} s are allowed. {'Shorten the context' if shorter else 'Write a function of fewer bits'}, "
+            "or leave this network out."
         )
 
 
 def check_network(question: Question, name: str, context_length: int) -> None:
     """Refuse a network that is not known, or one of the user's whose output is no single number."""
     if name == IDEAL:
-        _check_ideal(question, context_length)
+        check_ideal(question, context_length)
         return
     network_of(question, name)  # refuses a name that is not known
     for file in question.builders:

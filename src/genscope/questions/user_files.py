@@ -1,4 +1,4 @@
-"""A user's Python in a question: `my_file.py:name`, known by the content of its file.
+"""A user's Python in a question: `my_file.py:name`, known by the content of its file, or a function of this process.
 
 Departures: what the file imports from elsewhere is not looked at.
 Guarantee: a file that has changed is another one, so that results never mix; a worker with another file refuses.
@@ -7,7 +7,6 @@ Guarantee: a file that has changed is another one, so that results never mix; a 
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope.lab.execution.reference import load
+from genscope.questions.identity import digest
 from genscope.refusal import Refusal
 
 
@@ -84,19 +84,14 @@ def user_file(text: str) -> UserFile:
     return UserFile(str(path.resolve()), name, _digest(path))
 
 
-def local(function: Callable[..., Any]) -> UserFile:
-    """A function of this process, known by its source text; what it refers to is not looked at."""
-    try:
-        text = inspect.getsource(function)
-    except (OSError, TypeError):  # typed in where nothing keeps it, or a callable object
-        code = getattr(function, "__code__", None)
-        text = repr((code.co_code, code.co_consts, code.co_names)) if code else repr(function)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    _TYPED[digest] = function
-    return UserFile("", getattr(function, "__name__", type(function).__name__), digest)
+def local(function: Any) -> UserFile:
+    """A function or a task of this process, known by its source and by the values that it depends on."""
+    known = digest(function)
+    _TYPED[known] = function
+    return UserFile("", getattr(function, "__name__", type(function).__name__), known)
 
 
-_TYPED: dict[str, Callable[..., Any]] = {}
+_TYPED: dict[str, Any] = {}
 
 
 def _digest(path: Path) -> str:

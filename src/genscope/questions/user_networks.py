@@ -61,11 +61,17 @@ def check(file: UserFile, context_length: int) -> None:
             f"learn got the network {shown(file.label)}, whose builder returns {what}: it must return an Equinox "
             "module that takes one example. Return one."
         )
-    if not any(eqx.is_inexact_array(leaf) for leaf in jax.tree.leaves(model)):
+    weights = [leaf for leaf in jax.tree.leaves(model) if eqx.is_inexact_array(leaf)]
+    if not weights:
         raise Refusal(
             f"learn got the network {shown(file.label)}, whose builder returns a {type(model).__name__} without "
             "floating-point arrays: there is nothing to train. Return an Equinox module with weights, or a PyTorch "
             "module some of whose parameters require a gradient."
+        )
+    if odd := sum(int(jnp.sum(~jnp.isfinite(leaf))) for leaf in weights):
+        raise Refusal(
+            f"learn got the network {shown(file.label)}, whose builder returns {odd:,} weights that are not finite "
+            f"(of {sum(leaf.size for leaf in weights):,}): training must begin at numbers. Correct its initialization."
         )
     shape = eqx.filter_eval_shape(_outputs, model, jnp.zeros((2, context_length), bool)).shape
     if shape != (2,):

@@ -32,8 +32,11 @@ def log_ticks(axes: Axes, which: Literal["x", "y"]) -> None:
     axis.set_minor_locator(ticker.NullLocator())
 
 
+_EVEN = ticker.MaxNLocator(5, steps=[1, 2, 5, 10])
+
+
 class _LogTicks(ticker.LogLocator):
-    """As many ticks as their labels have room for; above each other they always have."""
+    """As many ticks as their labels have room for; above each other they always have. Three at least if possible."""
 
     def __init__(self, beside: Axes | None) -> None:
         super().__init__()
@@ -44,6 +47,8 @@ class _LogTicks(ticker.LogLocator):
         for each in ((1, 2, 5), (1, 3)) if vmax < 200 * vmin else ():
             self.set_params(subs=each)
             found = super().tick_values(vmin, vmax)
+            if sum(vmin <= value <= vmax for value in found) < 3:  # a short axis is nearly even
+                found = np.array([value for value in _EVEN.tick_values(vmin, vmax) if value > 0])
             if self._fit([value for value in found if vmin <= value <= vmax], vmax / vmin):
                 return found
         self.set_params(subs=(1,))

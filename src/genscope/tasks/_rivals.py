@@ -15,13 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, UInt64
+from jaxtyping import Bool, Float, Int, UInt64
 from numpy.lib.stride_tricks import sliding_window_view
 
 from genscope.refusal import Refusal
 
 Words = UInt64[np.ndarray, " W"]
 Columns = UInt64[np.ndarray, "T W"]
+States = Int[np.ndarray, " m"]
+PRODUCTS = 64  # of a matrix product, that take as long as reading a word
+HEAD = 256  # examples, on which few pairs fit by chance
+BLOCK = 2**22  # pairs at once
 
 
 @dataclass
@@ -129,41 +133,90 @@ def rival_placement(
     effort: Effort,
     *,
     symmetric: bool,
+    errors: int = 0,
 ) -> tuple[int, ...] | None:
-    """Another placement of the variables of a function, all of which matter, that fits and is another function.
+    """Another placement of the variables of a function, all of which matter, with at most so many labels wrong.
 
     `values` are those at 0, ..., s ones if the function is symmetric, and its truth table otherwise. Variables are
-    placed one by one (in increasing order if they are interchangeable). What is placed so far sorts the examples by
-    pattern; where it already decides the value, examples with the other label say what the next column must not be.
+    placed one by one, those that can be exchanged in increasing order. What is placed so far gives each example a
+    state; where that and the next column decide the value, the wrong labels are counted, and columns with too many of
+    them are left out. The last two variables are placed at once: given the states, the number of wrong labels is
+    bilinear in their columns, so that a matrix product has it for all pairs.
     """
-    dim = len(support)
-    columns, ones, everything = pack(x), pack(y[:, None])[0], pack(np.ones((len(y), 1), bool))[0]
+    dim, length = len(support), x.shape[1]
+    columns = np.ascontiguousarray(x.T, dtype=np.float32)  # whose sums over examples are exact
+    leader = exchangeable(values, dim, symmetric=symmetric)
 
-    def extend(placed: tuple[int, ...], patterns: Columns) -> tuple[int, ...] | None:
+    def after(state: States, depth: int, bit: int | States) -> States:
+        return state + bit if symmetric else state + (bit << depth)
+
+    def wrong(state: States, depth: int) -> Float[np.ndarray, " m"]:
+        """Whether the label is wrong whatever the variables from `depth` on are."""
+        open_values = sliding_window_view(values, dim - depth + 1) if symmetric else values.reshape(-1, 2**depth).T
+        always, never = np.all(open_values, axis=1), ~np.any(open_values, axis=1)
+        return ((always[state] & ~y) | (never[state] & y)).astype(np.float32)
+
+    def first_place(placed: tuple[int, ...], variable: int) -> int:
+        """After the variables that it can be exchanged with."""
+        return max((placed[j] + 1 for j in range(len(placed)) if leader[j] == leader[variable]), default=0)
+
+    def extend(placed: tuple[int, ...], state: States) -> tuple[int, ...] | None:
         depth = len(placed)
         if depth == dim:
-            same = set(placed) == set(support) if symmetric else _same_function(placed, support, values)
-            return None if same else placed
-        # For each pattern after one more variable: the values that the others can still give.
-        open_values = sliding_window_view(values, dim - depth) if symmetric else values.reshape(-1, 2 ** (depth + 1)).T
-        always, never = np.all(open_values, axis=1, keepdims=True), ~np.any(open_values, axis=1, keepdims=True)
-        wrong = np.where(always, everything & ~ones, 0) | np.where(never, ones, 0)
-        wrong_if_zero, wrong_if_one = wrong[: len(patterns)], wrong[-len(patterns) :]
-        must_be_one = np.bitwise_or.reduce(patterns & wrong_if_zero, axis=0)
-        must_be_zero = np.bitwise_or.reduce(patterns & wrong_if_one, axis=0)
-        start = placed[-1] + 1 if symmetric and placed else 0
-        effort.spend(columns[start:].size + patterns.size)
-        unfit = ((~columns[start:] & must_be_one) | (columns[start:] & must_be_zero)).any(axis=1)
-        for column in start + np.flatnonzero(~unfit):
-            if column not in placed:
-                low, high = patterns & ~columns[column], patterns & columns[column]
-                none = np.zeros((1 if symmetric else len(patterns), patterns.shape[1]), np.uint64)
-                found = extend((*placed, int(column)), np.concatenate([low, none]) | np.concatenate([none, high]))
-                if found:
-                    return found
+            return rival(placed)
+        effort.spend(columns.size // PRODUCTS + 64)
+        zero, one = (wrong(after(state, depth, bit), depth + 1) for bit in (0, 1))
+        fits = zero.sum() + columns @ (one - zero) <= errors
+        fits[list(placed)] = False
+        fits[: first_place(placed, depth)] = False
+        chosen = np.flatnonzero(fits)
+        if depth == dim - 2:
+            return pair(placed, state, chosen)
+        for column in chosen:
+            if found := extend((*placed, int(column)), after(state, depth, x[:, column].astype(np.int64))):
+                return found
         return None
 
-    return extend((), everything[None])
+    seen = len(y) if errors else min(len(y), HEAD)  # examples that a pair is first compared on
+
+    def pair(placed: tuple[int, ...], state: States, chosen: np.ndarray) -> tuple[int, ...] | None:
+        depth, some = len(placed), columns[:, :seen]
+        one, two = first_place(placed, depth + 1), leader[depth] == leader[depth + 1]
+        (w00, w01), (w10, w11) = (
+            [wrong(after(after(state, depth, bit), depth + 1, last), dim)[:seen] for last in (0, 1)] for bit in (0, 1)
+        )
+        for start in range(0, len(chosen), rows := max(1, BLOCK // length)):
+            block = chosen[start : start + rows]
+            effort.spend(len(block) * length * seen // PRODUCTS + 64)
+            left = some[block]
+            found = (left * (w11 - w10 - w01 + w00) + (w01 - w00)) @ some.T
+            found += (w00.sum() + left @ (w10 - w00))[:, None]
+            for row, last in np.argwhere(found <= errors):
+                before = int(block[row])
+                if last < one or last in placed or last == before or (two and last < before):
+                    continue
+                if named := rival((*placed, before, int(last))):
+                    return named
+        return None
+
+    def rival(placed: tuple[int, ...]) -> tuple[int, ...] | None:
+        state = np.zeros(len(y), np.int64)
+        for depth, column in enumerate(placed):
+            state = after(state, depth, x[:, column].astype(np.int64))
+        same = set(placed) == set(support) if symmetric else _same_function(placed, support, values)
+        return None if same or (values[state] != y).sum() > errors else placed
+
+    return extend((), np.zeros(len(y), np.int64))
+
+
+def exchangeable(values: Bool[np.ndarray, " values"], dim: int, *, symmetric: bool) -> list[int]:
+    """For each variable the first one that it can be exchanged with, which may be itself."""
+    if symmetric:
+        return [0] * dim
+    cube = values.reshape((2,) * dim)  # axis -1-j belongs to variable j
+    return [
+        next(i for i in range(j + 1) if (cube.swapaxes(dim - 1 - i, dim - 1 - j) == cube).all()) for j in range(dim)
+    ]
 
 
 def _same_function(placed: Sequence[int], support: Sequence[int], table: Bool[np.ndarray, " entries"]) -> bool:
