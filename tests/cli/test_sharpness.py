@@ -178,6 +178,13 @@ def net(): return Net(jnp.arange(9.0).reshape(3, 3) / 10)
 ready = Net(jnp.arange(9.0).reshape(3, 3) / 10)
 def tagger(): return Named(jnp.arange(8.0).reshape(4, 2) / 10)
 def brier(output, y): return jnp.sum((jax.nn.softmax(output) - jax.nn.one_hot(y, 3)) ** 2)
+
+def failing(output, y): return inner(output)
+def inner(output): return output.nothing
+def two(output, y): return output[0], output[1]
+def every(output, y): return output
+def wave(output, y): return output[0] + 1j
+def alone(output): return output[0]
 """
 
 
@@ -231,6 +238,34 @@ def test_a_loss_of_the_users(call_json, classes):
     chance /= chance.sum(axis=1, keepdims=True)
     assert facts["loss"] == "m.py:brier"
     assert facts["mean_loss"] == pytest.approx(np.sum((chance - np.eye(3)[[0, 2, 1, 1]]) ** 2, axis=1).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("command", [["sharpness"], ["certify", "--steps", 1, "--draws", 1]])
+def test_a_loss_that_fails_is_shown_as_the_users(call, directory, classes, command):
+    np.savez(directory / "d.npz", x=np.ones((8, 3)), y=np.zeros(8, int))
+    told = call(*command, "m.py:net", "--data", "d.npz", "--loss", "m.py:failing", status=1).stderr
+    assert "m.py:failing failed" in told
+    assert "return inner(output)" in told
+    assert "has no attribute nothing" in told
+    assert "genscope/train" not in told
+    assert "bug" not in told
+
+
+@pytest.mark.parametrize(
+    ("loss", "advice"),
+    [
+        ("two", "returned an object of type tuple for one example"),
+        (
+            "every",
+            "returned an array of float32 of shape (3,) for one example: the loss of an example must be one real",
+        ),
+        ("wave", "returned an array of complex64"),
+        ("alone", "cannot be called with an output and a label"),
+    ],
+)
+def test_losses_that_are_no_number(refused, classes, loss, advice):
+    told = refused("sharpness", "m.py:net", "--data", "d.npz", "--loss", f"m.py:{loss}")
+    assert advice in " ".join(told.split())
 
 
 @pytest.mark.parametrize(
