@@ -185,6 +185,13 @@ def two(output, y): return output[0], output[1]
 def every(output, y): return output
 def wave(output, y): return output[0] + 1j
 def alone(output): return output[0]
+
+class Words(eqx.Module):
+    rows: eqx.nn.Embedding
+    def __init__(self):
+        self.rows = eqx.nn.Embedding(weight=jnp.arange(12.0).reshape(4, 3) / 10)
+    def __call__(self, ids, keep):
+        return jnp.where(keep[:, None] == 1, jax.vmap(self.rows)(ids), 0).sum(axis=0)
 """
 
 
@@ -266,6 +273,21 @@ def test_a_loss_that_fails_is_shown_as_the_users(call, directory, classes, comma
 def test_losses_that_are_no_number(refused, classes, loss, advice):
     told = refused("sharpness", "m.py:net", "--data", "d.npz", "--loss", f"m.py:{loss}")
     assert advice in " ".join(told.split())
+
+
+@pytest.mark.parametrize("wrong", [4, -1])
+def test_token_ids_that_an_embedding_has_no_row_for(call_json, refused, directory, classes, wrong):
+    """JAX would take the last row for both."""
+    ids, keep = np.zeros((300, 2), int), np.ones((300, 2), int)
+    ids[280, 1] = wrong
+    command = ["sharpness", "m.py:Words", "--data", "words.npz", "--loss", "cross-entropy", "--method", "exact"]
+    np.savez(directory / "words.npz", ids=ids, keep=keep, y=np.zeros(300, int))
+    told = " ".join(refused(*command).split())
+    assert f"example 280 has ids from {min(wrong, 0)} to {max(wrong, 0)}" in told
+    assert "embedding has 4 rows" in told
+    keep[280, 1] = 0  # a row that has no effect is no mistake
+    np.savez(directory / "words.npz", ids=ids, keep=keep, y=np.zeros(300, int))
+    assert call_json(*command)["examples"] == 300
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,31 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
             "prediction must be one array. Give a model that returns one."
         )
     loss.check(shape, data.y)
+    if not isinstance(model, TorchModel):
+        check_embeddings(model, batch.x)
     return batch
+
+
+def check_embeddings(model: Any, x: Any, what: str = "example") -> None:
+    """Refuse inputs that ask an embedding of a JAX model for a row that it does not have: JAX takes another row."""
+    import jax
+
+    from genscope.models.embedding import embedding_rows, example_without_row
+
+    if not (rows := embedding_rows(model)):
+        return
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        example = example_without_row(model, x)
+    if example is None:
+        return
+    several = x if isinstance(x, dict) else {"x": x}
+    given = ", ".join(f"{name} from {np.min(at[example])} to {np.max(at[example])}" for name, at in several.items())
+    most = max(rows)
+    sizes = f"embedding has {most:,} rows" if len(rows) == 1 else f"largest embedding has {most:,} rows"
+    raise Refusal(
+        f"{what} {example} has {given}, for a model whose {sizes}: every token id must be the number of a row, from 0 "
+        "on; JAX would take another row without a word. Correct the ids, or give a model with a larger vocabulary."
+    )
 
 
 def _extreme(x: Any) -> list[int]:
