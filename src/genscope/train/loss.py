@@ -86,10 +86,11 @@ class Loss:
         if self.by_class(outputs, labels.shape):
             wrong = (labels != IGNORED) & ((labels < 0) | (labels >= outputs[-1]))
             if wrong.any():
+                ignored = f", or {IGNORED} for a token that does not count" if labels.ndim > 1 else ""
                 raise Refusal(
                     f"got the label {labels[wrong][0]} in example {np.argwhere(wrong)[0][0]} for a model with "
-                    f"{outputs[-1]} classes: labels must be whole numbers from 0 to {outputs[-1] - 1}, or {IGNORED} "
-                    "for a token that does not count. Number the classes from 0, or give a model with more outputs."
+                    f"{outputs[-1]} classes: labels must be whole numbers from 0 to {outputs[-1] - 1}{ignored}. Number "
+                    "the classes from 0, or give a model with more outputs."
                 )
             empty = np.flatnonzero((labels == IGNORED).reshape(len(labels), -1).all(axis=1))
             if len(empty):
@@ -133,6 +134,8 @@ def _classes(outputs: Sequence[int], labels: Sequence[int]) -> str:
             "labels must be classes, as whole numbers. Where they are one logit's worth per class (one-hot), give "
             "y.argmax(axis=-1)."
         )
+    if labels == (*outputs[:-1], 1):
+        return "there must be one label for each list of logits. Take y[..., 0] for y."
     if len(outputs) == len(labels) + 1 and outputs[-1] >= 2:
         return f"there must be one label for each list of logits. Give y of shape {tuple(outputs[:-1])}."
     return (
