@@ -319,9 +319,8 @@ def check(
     others = shapes if prior is None else [leaf.shape for leaf in jax.tree.leaves(parameters(prior))]
     if shapes != others or not shapes:
         raise Refusal(
-            f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior must be a model "
-            "of the same shapes, such as the initialization, and the model must have weights. Give such a prior, or "
-            "none."
+            f"certify got {_difference(shapes, others)}: the prior must be a model with weights of the same shapes, "
+            "such as the initialization. Give such a prior, or none."
         )
     ours, before = _fixed(posterior.mean), _fixed(posterior.mean if prior is None else prior)
     if len(ours) != len(before) or not all(map(np.array_equal, ours, before)):
@@ -348,6 +347,23 @@ def check(
             "diverged. Train with a smaller learning rate."
         )
     return shape
+
+
+def _difference(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> str:
+    """Where the shapes of a model and a prior differ first.
+
+    >>> _difference([(2, 3), (2,)], [(2, 3), (4,)])
+    'a model whose array of weights number 2 has shape (2,), and a prior whose has (4,)'
+    """
+    if not shapes:
+        return "a model without weights"
+    if len(shapes) != len(others):
+        return f"a model with {len(shapes)} arrays of weights and a prior with {len(others)}"
+    number = next(each for each, (one, other) in enumerate(zip(shapes, others, strict=True)) if one != other)
+    return (
+        f"a model whose array of weights number {number + 1} has shape {shapes[number]}, and a prior whose has "
+        f"{others[number]}"
+    )
 
 
 def _not_finite(model: PyTree | None) -> float | None:
