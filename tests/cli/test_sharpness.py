@@ -186,6 +186,13 @@ def every(output, y): return output
 def wave(output, y): return output[0] + 1j
 def alone(output): return output[0]
 
+class Loop(Net):
+    def __call__(self, x):
+        return jax.lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, 2 * s[1]), (0, self.weight @ x))[1]
+looping = Loop(jnp.ones((3, 3)))
+def endless(output, y):
+    return jax.lax.while_loop(lambda state: state < 2, lambda state: 2 * state, output[0])
+
 class Words(eqx.Module):
     rows: eqx.nn.Embedding
     def __init__(self):
@@ -273,6 +280,19 @@ def test_a_loss_that_fails_is_shown_as_the_users(call, directory, classes, comma
 def test_losses_that_are_no_number(refused, classes, loss, advice):
     told = refused("sharpness", "m.py:net", "--data", "d.npz", "--loss", f"m.py:{loss}")
     assert advice in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "loss", "named"),
+    [
+        ("looping", "cross-entropy", "the model has no gradient"),
+        ("net", "m.py:endless", "the loss m.py:endless has no"),
+    ],
+)
+def test_what_cannot_be_differentiated(refused, classes, model, loss, named):
+    told = " ".join(refused("sharpness", f"m.py:{model}", "--data", "d.npz", "--loss", loss).split())
+    assert named in told
+    assert "Reverse-mode differentiation does not work for lax.while_loop" in told
 
 
 @pytest.mark.parametrize("wrong", [4, -1])
