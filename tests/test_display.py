@@ -117,10 +117,20 @@ def test_a_result_shows_itself(name):
 
 def test_a_trace_shows_its_groups_and_prints_as_a_number():
     trace = measure.Trace(3.0, 0.5, {"w <b>": Estimate(1.0, 0.1)}, 64)
-    assert str(trace) == "3 ± 0.5"
+    assert str(trace) == "3.00 ± 0.50"
     page = Reader(trace._repr_html_())
     assert "w <b>" in page.text
     assert page.elements <= ALLOWED
+
+
+def test_an_exact_trace_has_no_error():
+    exact = measure.Trace(3.0, 0.0, {"w": Estimate(3.0, 0.0)}, 64).card()
+    assert exact.title == "Trace of the Hessian: 3 (exact)"
+    assert exact.tables[0].rows == [("w", "3 (exact)")]
+
+
+def test_a_list_is_indented():
+    assert plain(Card("title", notes=["- " + 30 * "word "])).splitlines()[2].startswith("  word")
 
 
 def test_ipython_prints_the_plain_form():

@@ -71,6 +71,8 @@ def test_an_estimate_is_a_mean_with_its_standard_error():
     assert found.mean == 3
     assert found.sem == pytest.approx(np.sqrt(14 / 3 / 4))
     assert str(Estimate(3.14159, 0.0123)) == "3.142 ± 0.012"
+    assert str(Estimate(7.04, 1.02)) == "7.0 ± 1.0"  # two digits of the error, whatever they are
+    assert str(Estimate(123456.0, 789.0)) == "123460 ± 7.9e+02"
 
 
 def test_intervals_and_thresholds_need_no_jax_and_no_slow_statistics():

@@ -90,7 +90,8 @@ def plain(card: Card) -> str:
     for table in card.tables:
         lines += ["", *_table_lines(table)]
     for note in card.notes:
-        lines += textwrap.wrap(shown(note), WIDTH)
+        text = shown(note)
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  " if text.startswith("- ") else "")
     return "\n".join(lines)
 
 

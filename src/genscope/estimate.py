@@ -12,6 +12,8 @@ import scipy  # whose parts load on first use: a listing of studies needs none o
 
 from genscope.refusal import Refusal
 
+_DECIMALS = 6  # more are written as powers of ten
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -36,14 +38,17 @@ class Estimate:
         return cls(float(samples.mean()), float(samples.std(ddof=1) / np.sqrt(len(samples))))
 
     def __str__(self) -> str:
-        """Mean ± standard error; the mean has no digits beyond those of its error.
+        """Mean ± standard error, with two digits of the error and none of the mean beyond them.
 
-        >>> print(Estimate(4.52902, 1.2345), Estimate(5.23334, 0.0031), sep="; ")
-        4.5 ± 1.2; 5.2333 ± 0.0031
+        >>> print(Estimate(4.52902, 1.2345), Estimate(5.23334, 0.0031), Estimate(7.02, 1.0), sep="; ")
+        4.5 ± 1.2; 5.2333 ± 0.0031; 7.0 ± 1.0
         """
         if not 0 < self.sem < math.inf:
             return f"{self.mean:.4g} ± {self.sem:.2g}"
-        return f"{round(self.mean, 1 - math.floor(math.log10(self.sem))):.10g} ± {self.sem:.2g}"
+        digits = 1 - math.floor(math.log10(self.sem))
+        if 0 <= digits <= _DECIMALS:
+            return f"{self.mean:.{digits}f} ± {self.sem:.{digits}f}"
+        return f"{round(self.mean, digits):.10g} ± {self.sem:.2g}"
 
 
 def wilson(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:

@@ -14,7 +14,10 @@ class Linear(eqx.Module):
 def trained(): return Linear(jnp.asarray([0.6, 0.0, -0.8, 0.0]))
 def initial(): return Linear(jnp.asarray([0.5, 0.1, -0.7, 0.1]))
 def wide(): return Linear(jnp.ones(5))
+def diverged(): return Linear(jnp.asarray([0.6, 0.0, jnp.nan, 0.0]))
+def number(): return 3
 def broken(): return 1 / 0
+def endless(output, y): return jnp.log(output - output) * y
 """
 KEYS = ["certificate", "empirical_risk", "kl", "terms", "confidence", "vacuous", "assumptions"]
 
@@ -65,7 +68,14 @@ def test_a_vacuous_one_says_so_and_what_helps(call_json, call, data):
         (["--clip", "nan"], "positive number"),
         (["--seed", -1], "--seed must be between"),
         (["--prior", "certify_models:wide"], "Give such a prior"),
+        (["--prior", "certify_models:wide"], "number 1 has shape (4,), and a prior whose has (5,)"),
+        (
+            ["--prior", "certify_models:number"],
+            "--prior certify_models:number: certify_models:number returned an object",
+        ),
         (["--prior", "nothing.safetensors"], "nothing.safetensors"),
+        (["--prior", "certify_models:diverged"], "a prior with a weight that is nan"),
+        (["--loss", "certify_models:endless"], "loss or its slope is not finite"),
         (["--loss", "error"], "labels must be 0 and 1"),
         (["--data", "nothing.npz"], "nothing.npz"),
     ],
@@ -76,6 +86,10 @@ def test_refusals(refused, data, change, advice):
 
 def test_a_model_that_does_not_fit_the_data(refused, data):
     assert "failed on inputs" in refused("certify", "certify_models:wide", *data)
+
+
+def test_weights_that_are_not_finite(refused, data):
+    assert "a model with a weight that is nan" in refused("certify", "certify_models:diverged", *data)
 
 
 def test_a_function_that_fails_is_shown_as_the_users(call, data):

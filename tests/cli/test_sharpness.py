@@ -178,6 +178,27 @@ def net(): return Net(jnp.arange(9.0).reshape(3, 3) / 10)
 ready = Net(jnp.arange(9.0).reshape(3, 3) / 10)
 def tagger(): return Named(jnp.arange(8.0).reshape(4, 2) / 10)
 def brier(output, y): return jnp.sum((jax.nn.softmax(output) - jax.nn.one_hot(y, 3)) ** 2)
+
+def failing(output, y): return inner(output)
+def inner(output): return output.nothing
+def two(output, y): return output[0], output[1]
+def every(output, y): return output
+def wave(output, y): return output[0] + 1j
+def alone(output): return output[0]
+
+class Loop(Net):
+    def __call__(self, x):
+        return jax.lax.while_loop(lambda s: s[0] < 2, lambda s: (s[0] + 1, 2 * s[1]), (0, self.weight @ x))[1]
+looping = Loop(jnp.ones((3, 3)))
+def endless(output, y):
+    return jax.lax.while_loop(lambda state: state < 2, lambda state: 2 * state, output[0])
+
+class Words(eqx.Module):
+    rows: eqx.nn.Embedding
+    def __init__(self):
+        self.rows = eqx.nn.Embedding(weight=jnp.arange(12.0).reshape(4, 3) / 10)
+    def __call__(self, ids, keep):
+        return jnp.where(keep[:, None] == 1, jax.vmap(self.rows)(ids), 0).sum(axis=0)
 """
 
 
@@ -231,6 +252,62 @@ def test_a_loss_of_the_users(call_json, classes):
     chance /= chance.sum(axis=1, keepdims=True)
     assert facts["loss"] == "m.py:brier"
     assert facts["mean_loss"] == pytest.approx(np.sum((chance - np.eye(3)[[0, 2, 1, 1]]) ** 2, axis=1).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("command", [["sharpness"], ["certify", "--steps", 1, "--draws", 1]])
+def test_a_loss_that_fails_is_shown_as_the_users(call, directory, classes, command):
+    np.savez(directory / "d.npz", x=np.ones((8, 3)), y=np.zeros(8, int))
+    told = call(*command, "m.py:net", "--data", "d.npz", "--loss", "m.py:failing", status=1).stderr
+    assert "m.py:failing failed" in told
+    assert "return inner(output)" in told
+    assert "has no attribute nothing" in told
+    assert "genscope/train" not in told
+    assert "bug" not in told
+
+
+@pytest.mark.parametrize(
+    ("loss", "advice"),
+    [
+        ("two", "returned an object of type tuple for one example"),
+        (
+            "every",
+            "returned an array of float32 of shape (3,) for one example: the loss of an example must be one real",
+        ),
+        ("wave", "returned an array of complex64"),
+        ("alone", "cannot be called with an output and a label"),
+    ],
+)
+def test_losses_that_are_no_number(refused, classes, loss, advice):
+    told = refused("sharpness", "m.py:net", "--data", "d.npz", "--loss", f"m.py:{loss}")
+    assert advice in " ".join(told.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "loss", "named"),
+    [
+        ("looping", "cross-entropy", "the model has no gradient"),
+        ("net", "m.py:endless", "the loss m.py:endless has no"),
+    ],
+)
+def test_what_cannot_be_differentiated(refused, classes, model, loss, named):
+    told = " ".join(refused("sharpness", f"m.py:{model}", "--data", "d.npz", "--loss", loss).split())
+    assert named in told
+    assert "Reverse-mode differentiation does not work for lax.while_loop" in told
+
+
+@pytest.mark.parametrize("wrong", [4, -1])
+def test_token_ids_that_an_embedding_has_no_row_for(call_json, refused, directory, classes, wrong):
+    """JAX would take the last row for both."""
+    ids, keep = np.zeros((300, 2), int), np.ones((300, 2), int)
+    ids[280, 1] = wrong
+    command = ["sharpness", "m.py:Words", "--data", "words.npz", "--loss", "cross-entropy", "--method", "exact"]
+    np.savez(directory / "words.npz", ids=ids, keep=keep, y=np.zeros(300, int))
+    told = " ".join(refused(*command).split())
+    assert f"example 280 has ids from {min(wrong, 0)} to {max(wrong, 0)}" in told
+    assert "embedding has 4 rows" in told
+    keep[280, 1] = 0  # a row that has no effect is no mistake
+    np.savez(directory / "words.npz", ids=ids, keep=keep, y=np.zeros(300, int))
+    assert call_json(*command)["examples"] == 300
 
 
 @pytest.mark.parametrize(

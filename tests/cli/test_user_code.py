@@ -1,5 +1,6 @@
 """References to the user's functions, and whose fault a failure is."""
 
+import importlib.util
 import sys
 
 import pytest
@@ -66,6 +67,30 @@ def test_a_module_that_cannot_be_loaded_shows_its_own_frames(module, capsys):
     assert "line 1, in <module>" in told
     assert "No module named 'absent_dependency'" in told
     assert "genscope/cli" not in told
+
+
+@pytest.mark.parametrize(
+    ("package", "missing", "advice"),
+    [
+        ("torch", {"torch", "torchax"}, "this needs torch, torchax, from genscope's extra torch"),
+        ("torchax.ops", {"torchax"}, "this needs torchax, from genscope's extra torch"),
+        (
+            "transformers",
+            {"torch", "torchax", "transformers"},
+            "this needs torch, torchax, from genscope's extra torch",
+        ),
+        ("transformers", {"transformers"}, "Run pip install transformers"),
+    ],
+)
+def test_pytorch_that_is_not_installed(module, monkeypatch, capsys, package, missing, advice):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in missing else find("math"))
+    text = f"raise ModuleNotFoundError({package!r}, name={package!r})"  # whatever is installed here
+    assert run(lambda: imported(f"{module(text)}.py:f") and None) == 2
+    told = capsys.readouterr().err
+    assert f"their_module.py imports {package.partition('.')[0]}, which is not installed" in told
+    assert advice in told
+    assert "Traceback" not in told
 
 
 def test_a_mistake_of_syntax_is_shown_alone(module, capsys):

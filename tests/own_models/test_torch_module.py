@@ -195,6 +195,8 @@ def test_a_module_that_refuses_its_inputs():
     model = gs.from_torch(perceptron())
     with pytest.raises(Refusal, match=r"failed on inputs of shape \(5,\) and type torch.float32"):
         model.check(np.zeros((2, 5)))
+    with pytest.raises(Refusal, match=r"inputs of shape ids \(4,\) and type torch.int64 from 0 to 0 \(TypeError"):
+        model.check({"ids": np.zeros((2, 4), int)})
     with pytest.raises(Refusal, match="in JAX for the same input"):
         gs.from_torch(Liar()).check(np.ones((2, 4)))
 

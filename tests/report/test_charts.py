@@ -29,7 +29,7 @@ from genscope.lab.results.reading import Reading
 from genscope.lab.results.reduction import Mark, ReducedSeries
 from genscope.report import charts, svg
 from genscope.report.arrays import Bundle
-from genscope.report.axes import log_ticks, shade
+from genscope.report.axes import log_ticks, shade, ticks
 from genscope.report.heatmap import heatmap
 from genscope.report.looks import looks
 from genscope.report.marks import places
@@ -320,6 +320,15 @@ def test_labels_of_ticks_do_not_touch():
     assert ">8,192</text>" in drawn
     assert ">10,000</text>" not in drawn
     assert ">100,000</text>" in drawn
+
+
+def test_whole_numbers_have_whole_ticks():
+    axes = Canvas(figsize=(3.2, 2.4)).subplots()
+    axes.plot([2, 12], [0, 1])
+    ticks(axes, [4, 8])  # published values reach further than the measured ones
+    assert all(float(place).is_integer() for place in axes.get_xticks())
+    ticks(axes, [4.5, 8.5])
+    assert [text.get_text() for text in axes.get_xticklabels()]
 
 
 def test_a_heat_map_covers_every_cell_that_is_not_zero():

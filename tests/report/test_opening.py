@@ -1,6 +1,7 @@
 """The opening picture: the panels that figures declare, in the order of the papers, with names where lines end."""
 
 import itertools
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -46,6 +47,17 @@ def test_names_stand_apart_where_lines_end():
     heights = sorted(names.values())
     gaps = [(high - low) * axes.bbox.height for low, high in itertools.pairwise(heights)]
     assert min(gaps) == pytest.approx(14.5, abs=1.5) or min(gaps) > 14.5
+
+
+def test_published_values_of_what_was_not_measured_have_its_name():
+    values = [
+        Published(10, 2, "a paper", "gru"),
+        Published(20, 5, "a paper", "gru"),
+        Published(20, 3, "a paper", "ffn"),
+    ]
+    (axes,) = opening.picture(panels(replace(FIGURE, published=values))).axes
+    names = {text.get_text() for text in axes.texts if isinstance(text, Annotation)}
+    assert names == {"FFN", "own", "ideal learner", "GRU, published"}
 
 
 def test_a_panel_is_an_svg_with_its_answer_as_label():

@@ -78,6 +78,9 @@ def test_a_loss_of_ones_own_sees_one_example():
         (squared, (3, 4), np.array([0, 1, 1]), "For 4 classes take the cross-entropy loss"),
         (squared, (3, 1), np.array([[0], [1]]), "Reshape y"),
         (squared, (3, 1), np.array([0, 1, 1]), r"Give y one more axis, y\[:, None\]"),
+        (cross_entropy, (3, 2), np.array([[0], [1], [1]]), r"Take y\[\.\.\., 0\] for y"),
+        (cross_entropy, (3, 2), np.array([0, 2, 1]), "from 0 to 1. Number"),
+        (cross_entropy, (2, 2, 2), np.array([[0, 2], [1, 1]]), "or -100 for a token that does not count"),
         (squared, (3,), np.array([[0], [1], [1]]), r"Take y\[:, 0\] for y"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import typer
 
 from genscope.cli._arrays import HOW, read_arrays
 from genscope.cli._user_code import imported, is_reference, users_code
@@ -192,7 +193,61 @@ def as_batch(model: Any, data: Data, loss: "Loss") -> "Batch":
             "prediction must be one array. Give a model that returns one."
         )
     loss.check(shape, data.y)
+    if not isinstance(model, TorchModel):
+        _check_slope(model, batch, loss)
+        check_embeddings(model, batch.x)
     return batch
+
+
+def _check_slope(model: Any, batch: "Batch", loss: "Loss") -> None:
+    """Refuse a model, or a loss of the user's, that JAX cannot differentiate."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    from genscope.models import outputs
+
+    weights, rest = eqx.partition(model, eqx.is_inexact_array)
+
+    def total(weights: Any, x: Any, y: Any) -> Any:
+        found = outputs(eqx.combine(weights, rest), x)
+        return jnp.sum(loss(found, y) if loss.labels == "any" else found)
+
+    few = jax.tree.map(lambda part: jnp.asarray(part[:_COMPARED]), (batch.x, batch.y))
+    try:
+        with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+            jax.eval_shape(jax.grad(total), weights, *few)
+    except (Refusal, typer.Exit):
+        raise
+    except Exception as error:  # JAX has many ways to say it
+        reason = next(iter(str(error).splitlines()), "")
+        own = f"the model or the loss {loss.name}" if loss.labels == "any" else "the model"
+        raise Refusal(
+            f"{own} has no gradient in JAX ({type(error).__name__}: {reason}): curvature and certificates need the "
+            "gradient by the weights. Write that part with operations that JAX can differentiate."
+        ) from error
+
+
+def check_embeddings(model: Any, x: Any, what: str = "example") -> None:
+    """Refuse inputs that ask an embedding of a JAX model for a row that it does not have: JAX takes another row."""
+    import jax
+
+    from genscope.models.embedding import embedding_rows, example_without_row
+
+    if not (rows := embedding_rows(model)):
+        return
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        example = example_without_row(model, x)
+    if example is None:
+        return
+    several = x if isinstance(x, dict) else {"x": x}
+    given = ", ".join(f"{name} from {np.min(at[example])} to {np.max(at[example])}" for name, at in several.items())
+    most = max(rows)
+    sizes = f"embedding has {most:,} rows" if len(rows) == 1 else f"largest embedding has {most:,} rows"
+    raise Refusal(
+        f"{what} {example} has {given}, for a model whose {sizes}: every token id must be the number of a row, from 0 "
+        "on; JAX would take another row without a word. Correct the ids, or give a model with a larger vocabulary."
+    )
 
 
 def _extreme(x: Any) -> list[int]:

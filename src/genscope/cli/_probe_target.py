@@ -156,6 +156,7 @@ def _outputs(model: Any, prompts: TargetPrompts, path: str) -> Callable[..., Any
     import jax.numpy as jnp
     import numpy as np
 
+    from genscope.cli._model_data import check_embeddings
     from genscope.models import TorchModel, outputs
     from genscope.models.bit_transformer import BitTransformer
     from genscope.precision import float64
@@ -195,6 +196,8 @@ def _outputs(model: Any, prompts: TargetPrompts, path: str) -> Callable[..., Any
                 f"{path} holds {name} with outputs of shape {shape[1:]}: probe needs one number. Choose the "
                 "difference of two logits, as in --answer 1,0, or name a function that picks one output."
             )
+        if prompts.given is not None and not isinstance(model, TorchModel):
+            check_embeddings(model, first, "prompt")
 
     run = eqx.filter_jit(lambda model, x: prompts.answered(values(model, x)))
     sizes = _BATCHES if prompts.given is None else _PROMPTS

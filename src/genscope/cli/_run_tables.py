@@ -49,8 +49,8 @@ def print_findings(title: str, facts: Facts, *, report: str) -> None:
         said.setdefault(fit["verdict"], []).append(name)
     for verdict, names in said.items():
         echo(verdict if names == [""] or (len(said) == 1 and len(names) > 1) else f"{', '.join(names)}: {verdict}")
-    new, spent = facts["new_trials"], words.duration(facts["seconds"])
-    echo(f"{counted(facts['trials'], 'trial')}, {new:,} of them new, in {spent}.")
+    new = f"{facts['new_trials']:,} of them new, in {words.duration(facts['seconds'])}"
+    echo(f"{counted(facts['trials'], 'trial')}, {new if facts['new_trials'] else 'all of them stored before'}.")
     if facts.get("next"):
         echo(f"Not every threshold is resolved. Continue with {facts['next']['command']}{_how_long(facts['next'])}.")
     echo(f"Next: {report}")

@@ -1,12 +1,13 @@
 """The user's own Python: `package.module:function` or `file.py:function`, and what happens when it fails.
 
 Guarantee: a reference that names nothing is a refusal (status 2); what the user's code raises is shown as Python would
-show it, from the user's own first frame on, with status 1; what genscope itself raises passes through.
+show it, from the user's own first frame on, with status 1; what genscope itself raises passes through. Code that
+imports PyTorch where it is not installed is refused, with what to install.
 """
 
 import contextlib
 import difflib
-import importlib
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -19,11 +20,13 @@ from typing import Any
 import typer
 
 from genscope.cli._errors import complain
+from genscope.extras import EXTRAS, need
 from genscope.refusal import Refusal
 
 _INSTALLED = tuple(
     os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
+_WITH_TORCH = (*EXTRAS["torch"], "transformers")
 
 
 def is_reference(text: str) -> bool:
@@ -100,6 +103,8 @@ def users_code(reference: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError):
+            _need_torch(reference, (error.name or "").partition(".")[0])
         place, colon, _ = reference.rpartition(":")
         module = place if colon else reference
         trace = _users_part(error.__traceback__, module)
@@ -110,6 +115,18 @@ def users_code(reference: str) -> Iterator[None]:
         shown = traceback.format_exception(type(error), error, frames)
         complain(f"{reference} failed. It says:\n{''.join(shown).rstrip()}")
         raise typer.Exit(1) from None
+
+
+def _need_torch(reference: str, package: str) -> None:
+    """Refuse code that imports PyTorch, or what comes with it, where that is not installed."""
+    if package not in _WITH_TORCH:
+        return
+    need("torch", given=f"{reference} imports {package}, which is not installed")
+    if importlib.util.find_spec(package) is None:
+        raise Refusal(
+            f"{reference} imports {package}, which is not installed: no extra of genscope brings it. Run "
+            f"pip install {package}."
+        )
 
 
 def _users_part(trace: TracebackType | None, module: str) -> TracebackType | None:

@@ -75,11 +75,21 @@ def certify(
     start = time.perf_counter()
     bounded = find_loss(loss, slope=False)
     trained = _single(load_model(model))
-    before = None if prior == ZERO else _single(load_model(prior))
+    before = None if prior == ZERO else _prior(prior)
     facts = {"model": model, "data": str(data), "prior": prior, "loss": loss, "draws": draws}
     facts |= _certified(trained, before, arrays, bounded, clip, draws, confidence, steps, seed, prior_deviation)
     facts["seconds"] = time.perf_counter() - start
     print_json(facts) if as_json else _print_certificate(facts)
+
+
+def _prior(text: str) -> Any:
+    """The model of --prior, which a refusal names: the other one may be of the same class."""
+    from genscope.cli._model_data import load_model
+
+    try:
+        return _single(load_model(text))
+    except Refusal as error:
+        raise Refusal(f"--prior {text}: {error}") from error
 
 
 def _single(model: Any) -> Any:

@@ -144,7 +144,7 @@ def tuned_posterior(
     check(start, batch, loss, prior=prior, clip=clip, predict=predict)
     smooth = surrogate if loss is error else loss
     size = len(batch.y)
-    return fit(
+    found = fit(
         start,
         Draws(batch, key, min(256, size)),
         PacBayes(
@@ -160,7 +160,13 @@ def tuned_posterior(
         optimizer=adam(0.05, schedule=cosine(steps)),
         every=steps,
         trainable=GaussianPosterior(False, True),
-    ).model
+    )
+    if found.diverged:
+        raise Refusal(
+            f"the {smooth.name} loss or its slope is not finite at weights near the model's: the search for deviations "
+            "needs both for every example. Check the loss, and the model's outputs on these data."
+        )
+    return found.model
 
 
 def grid_divergence(
@@ -313,9 +319,8 @@ def check(
     others = shapes if prior is None else [leaf.shape for leaf in jax.tree.leaves(parameters(prior))]
     if shapes != others or not shapes:
         raise Refusal(
-            f"certify got a model with arrays of shapes {shapes} and a prior with {others}: the prior must be a model "
-            "of the same shapes, such as the initialization, and the model must have weights. Give such a prior, or "
-            "none."
+            f"certify got {_difference(shapes, others)}: the prior must be a model with weights of the same shapes, "
+            "such as the initialization. Give such a prior, or none."
         )
     ours, before = _fixed(posterior.mean), _fixed(posterior.mean if prior is None else prior)
     if len(ours) != len(before) or not all(map(np.array_equal, ours, before)):
@@ -325,11 +330,45 @@ def check(
             "training set. Freeze them before the model sees these data (in PyTorch, call eval() on those layers), and "
             "give the prior the same values."
         )
-    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves((parameters(posterior), parameters(prior)))]
-    deviations = [np.asarray(leaf) for leaf in jax.tree.leaves(posterior.deviation)]
-    if not all(np.isfinite(array).all() for array in arrays) or any((array <= 0).any() for array in deviations):
+    if (wrong := _not_finite(prior)) is not None:
         raise Refusal(
-            "certify got weights that are not finite, or standard deviations that are not positive: training diverged. "
-            "Train with a smaller learning rate."
+            f"certify got a prior with a weight that is {wrong}: the weights of a prior must be finite, as those of an "
+            "initialization are. Give another prior, or none."
+        )
+    if (wrong := _not_finite(posterior.mean)) is not None:
+        raise Refusal(
+            f"certify got a model with a weight that is {wrong}: weights must be finite, so training diverged. Train "
+            "with a smaller learning rate."
+        )
+    deviations = [np.asarray(leaf) for leaf in jax.tree.leaves(posterior.deviation)]
+    if not all((np.isfinite(array) & (array > 0)).all() for array in deviations):
+        raise Refusal(
+            "certify got standard deviations of weights that are not finite and positive: training on the bound "
+            "diverged. Train with a smaller learning rate."
         )
     return shape
+
+
+def _difference(shapes: list[tuple[int, ...]], others: list[tuple[int, ...]]) -> str:
+    """Where the shapes of a model and a prior differ first.
+
+    >>> _difference([(2, 3), (2,)], [(2, 3), (4,)])
+    'a model whose array of weights number 2 has shape (2,), and a prior whose has (4,)'
+    """
+    if not shapes:
+        return "a model without weights"
+    if len(shapes) != len(others):
+        return f"a model with {len(shapes)} arrays of weights and a prior with {len(others)}"
+    number = next(each for each, (one, other) in enumerate(zip(shapes, others, strict=True)) if one != other)
+    return (
+        f"a model whose array of weights number {number + 1} has shape {shapes[number]}, and a prior whose has "
+        f"{others[number]}"
+    )
+
+
+def _not_finite(model: PyTree | None) -> float | None:
+    """A weight that is not finite, if there is one."""
+    for leaf in map(np.asarray, jax.tree.leaves(parameters(model))):
+        if not np.isfinite(leaf).all():
+            return float(leaf[~np.isfinite(leaf)][0])
+    return None

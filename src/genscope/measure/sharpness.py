@@ -50,9 +50,9 @@ class Trace(Estimate, Displayed):
 
     def card(self) -> Card:
         """What is shown: the trace, and its share in each group."""
-        rows = [(name, str(each)) for name, each in self.groups.items()]
+        rows = [(name, _told(each)) for name, each in self.groups.items()]
         tables = [Table(["parameters", "trace"], rows)] if rows else []
-        return Card(f"Trace of the Hessian: {self}", [("Hessian-vector products", self.products)], tables)
+        return Card(f"Trace of the Hessian: {_told(self)}", [("Hessian-vector products", self.products)], tables)
 
 
 @dataclass(frozen=True)
@@ -209,6 +209,11 @@ def mean_loss(
 def group_sizes(model: PyTree) -> dict[str, int]:
     """How many parameters each group has."""
     return {group.name: group.stop - group.start for group in groups(model)}
+
+
+def _told(trace: Estimate) -> str:
+    """With its standard error, if it has one."""
+    return str(trace) if trace.sem else f"{shown(trace.mean)} (exact)"
 
 
 def _estimated(curvature: Curvature, method: str, key: Array, probes: int, mask: np.ndarray | float = 1.0):

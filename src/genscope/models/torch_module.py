@@ -168,7 +168,7 @@ def _check(module: Any, torch: Any) -> None:
     for each in module.modules():
         if isinstance(each, torch.jit.ScriptModule) or torch.nn.utils.parametrize.is_parametrized(each):
             raise Refusal(
-                f"from_torch got a {name} with a part that is scripted or has parametrized weights, a "
+                f"from_torch got {name}, with a part that is scripted or has parametrized weights, a "
                 f"{type(each).__name__}: only a forward of plain tensor operations on the module's own weights can "
                 "run in JAX. Give the module as it was before torch.jit, or call "
                 "torch.nn.utils.parametrize.remove_parametrizations."
@@ -176,23 +176,23 @@ def _check(module: Any, torch: Any) -> None:
     for path, each in {**weights, **dict(module.named_buffers())}.items():
         if each.device.type != "cpu":
             raise Refusal(
-                f"from_torch got a {name} whose {path} is on the device {each.device}: weights must be in main "
+                f"from_torch got {name}, whose {path} is on the device {each.device}: weights must be in main "
                 "memory. Move the module with module.to('cpu')."
             )
         if isinstance(each, torch.nn.parameter.UninitializedTensorMixin):
             raise Refusal(
-                f"from_torch got a {name} whose {path} has no shape yet: a lazy module creates its weights when it "
+                f"from_torch got {name}, whose {path} has no shape yet: a lazy module creates its weights when it "
                 "sees its first batch. Call it once on a batch."
             )
         real = each.is_floating_point() or each.is_complex()
         if real and each.dtype not in (torch.float32, torch.float64):
             raise Refusal(
-                f"from_torch got a {name} whose {path} is of type {each.dtype}: weights must be real and at least "
+                f"from_torch got {name}, whose {path} is of type {each.dtype}: weights must be real and at least "
                 "single precision. Convert the module with module.float(), or split complex weights."
             )
         if each.is_floating_point() and path in weights and not bool(torch.isfinite(each).all()):
             raise Refusal(
-                f"from_torch got a {name} whose {path} holds numbers that are not finite: training diverged, or "
+                f"from_torch got {name}, whose {path} holds numbers that are not finite: training diverged, or "
                 "weights were not loaded. Give a module with finite weights."
             )
 
@@ -269,10 +269,11 @@ class _Program:
         except Refusal:
             raise
         except Exception as error:  # whatever the module makes of an input that it is not made for
-            shapes = ", ".join(map(_described, jax.tree.leaves(given)))
+            several = [*map(_described, given[0]), *(f"{name} {_described(part)}" for name, part in given[1].items())]
             reason = next(iter(str(error).splitlines()), "")
             raise Refusal(
-                f"{self.name} failed on inputs of shape {shapes} ({type(error).__name__}: {reason}): each row must "
+                f"{self.name} failed on inputs of shape {', '.join(several)} "
+                f"({type(error).__name__}: {reason}): each row must "
                 "be one input of the module, token ids must be in its vocabulary, and several inputs must be named "
                 "like its arguments. Give them in the shape and type that it takes."
             ) from error

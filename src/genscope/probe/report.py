@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from genscope.display import Card, Displayed, shown
+from genscope.display import Card, Displayed
 from genscope.fourier import Expression
 from genscope.fourier.walsh import WalshFunction
 from genscope.probe.degree import find_degree
@@ -66,8 +66,8 @@ class Findings(Displayed):
             ("share of energy left out", self.left_out),
             ("confidence", "certain" if self.exact else self.confidence),
         ]
-        title = "The function was found" if told else "The function was not found with these queries"
-        return Card(f"{title}: {shown(self.queries)} inputs asked", rows, function.tables, [self.guarantee])
+        title = "The function was identified" if told else "The function was not identified with these queries"
+        return Card(title, rows, function.tables, [self.guarantee])
 
 
 def probe(

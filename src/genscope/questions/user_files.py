@@ -29,8 +29,12 @@ class UserFile:
     @property
     def label(self) -> str:
         """File, name and the first digits of the content's digest."""
-        place = f"{Path(self.path).name}:{self.name}" if self.path else self.name
-        return f"{place}@{self.digest[:8]}"
+        return f"{self.place}@{self.digest[:8]}"
+
+    @property
+    def place(self) -> str:
+        """File and name, as people write them."""
+        return f"{Path(self.path).name}:{self.name}" if self.path else self.name
 
     def found(self) -> Any:
         """What the name stands for; what the file raises comes out."""
@@ -48,14 +52,14 @@ class UserFile:
         function = self.found()
         if not callable(function):
             raise Refusal(
-                f"got {self.label}, which is of type {type(function).__name__}: it must be a function of a key and "
+                f"got {self.place}, which is of type {type(function).__name__}: it must be a function of a key and "
                 "a context length. Name one."
             )
         try:
             inspect.signature(function).bind(key, context_length)
         except TypeError as error:
             raise Refusal(
-                f"got {self.label}, which cannot be called with a key and a context length ({error}): it must "
+                f"got {self.place}, which cannot be called with a key and a context length ({error}): it must "
                 f"accept {self.name}(key, context_length). Give it these two arguments."
             ) from None
         except ValueError:  # written in C: it has no signature, and says itself what it takes

@@ -73,13 +73,16 @@ def plain(value: float, _: float | None = None) -> str:
 
 
 def ticks(axes: Axes, values: Sequence[Any]) -> None:
-    """Ticks in plain numbers, at the measured values if these are few and whole, as far as their labels have room."""
+    """Ticks in plain numbers, whole where the values are, at these if they are few, as far as labels have room."""
     named = labels(values)
     distinct = [] if named else sorted({value for value in values if value is not None})
     if named:
         axes.set_xticks(range(len(named)), named)
     else:
-        if 1 <= len(distinct) <= 10 and all(isinstance(value, int) for value in distinct) and _cover(axes, distinct):
+        whole = bool(distinct) and all(isinstance(value, int) for value in distinct)
+        if whole and axes.get_xscale() == "linear":
+            axes.xaxis.set_major_locator(ticker.MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
+        if whole and len(distinct) <= 10 and _cover(axes, distinct):
             axes.xaxis.set_major_locator(ticker.FixedLocator(_apart(axes, [float(value) for value in distinct])))
         axes.xaxis.set_major_formatter(plain)
     axes.yaxis.set_major_formatter(plain)

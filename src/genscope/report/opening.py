@@ -28,6 +28,7 @@ KEY = (
 )
 _SIDE, _TALL = 300, 265
 _APART = 14.5  # pixels between two names
+_BAND = 1.5  # times a law that the axis follows the law's band
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _draw(axes: Axes, made: Reduced) -> list["Name"]:
     fitted = any(each.fits is not None and each.fits.laws for each in series)
     draw_line(axes, replace(figure, laws=(), references=(), levels=()), bare, joined=not fitted)
     laws = _laws(axes, figure, series)
-    return [*_series(figure, series), *laws, *_references(axes, figure), *_published(figure)]
+    return [*_series(figure, series), *laws, *_references(axes, figure), *_published(figure, series)]
 
 
 Name = tuple[float, str, str]  # height, words, color
@@ -117,8 +118,18 @@ def _laws(axes: Axes, figure: Line, series: Sequence[ReducedSeries]) -> list[Nam
         axes.fill_between(lengths, least, most, color=found[each.name].colour, alpha=0.13, linewidth=0)
         axes.plot(lengths, sizes, color=found[each.name].colour, linewidth=1.2)
         axes.set_xlim(low, high)
+        axes.set_ylim(top=_top(axes.get_ylim()[1], max(sizes), max(most)))
         named.append((float(sizes[-1]), f"{each.fits.best} law", found[each.name].colour))
     return named
+
+
+def _top(top: float, law: float, band: float) -> float:
+    """Where an axis with a law and its band ends; a wide band does not make the rest small.
+
+    >>> _top(200, 100, 120), _top(120, 100, 130), _top(120, 100, 1000)
+    (200, 133.9, 154.5)
+    """
+    return max(top, 1.03 * min(band, _BAND * law))
 
 
 def _references(axes: Axes, figure: Line) -> list[Name]:
@@ -132,10 +143,15 @@ def _references(axes: Axes, figure: Line) -> list[Name]:
     return named
 
 
-def _published(figure: Line) -> list[Name]:
+def _published(figure: Line, series: Sequence[ReducedSeries]) -> list[Name]:
     """Published values of no series of ours have a name of their own."""
-    alone = [point for point in figure.published if not point.by]
-    return [(alone[-1].y, "published", INK)] if alone else []
+    measured = [each.name for each in series if any(mark.y is not None for mark in each.marks)]
+    last = {point.by: point for point in figure.published if point.by not in measured}
+    found = looks(figure.by, [*measured, *filter(None, last)])
+    return [
+        (point.y, f"{said(by, figure)}, published", found[by].colour) if by else (point.y, "published", INK)
+        for by, point in last.items()
+    ]
 
 
 def _label(axes: Axes, names: Sequence[Name]) -> None:

@@ -110,7 +110,7 @@ def relative_figure(task: str, *, remark: str = "", **options: Any) -> Line:
         "Transformer's samples at {at ffn/transformer} tokens",
         caption=(
             "Geometric means over draws with 95 % intervals; where draws are fewer than four, each is drawn. Arrows: "
-            "runs that stopped at their budget. A network that ignores the index cannot go below 1 - 1/N, and this "
+            "runs that stopped at their budget. A network that ignores the index cannot go below 1 − 1/N, and this "
             f"threshold is three quarters of that for every N. A slope is an exponent of Table 1{remark}."
         ),
         x="context_length",

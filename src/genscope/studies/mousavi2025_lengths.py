@@ -105,11 +105,11 @@ STUDY = Study(
                 "prompts; one panel per architecture and, thin, one line per run. Positions beyond the trained length "
                 "have encodings that training never showed."
             ),
-            labels={"test_lengths": "tokens of a test prompt", "relative_risk": "risk over 1 - 1/N"},
+            labels={"test_lengths": "tokens of a test prompt", "relative_risk": "risk over 1 − 1/N"},
             where={"task": task},
             x="test_lengths",
             y=("relative_risk",),
-            quantity="risk over 1 - 1/N",
+            quantity="risk over 1 − 1/N",
             facet="architecture",
             levels=(Level(1.0, "without the index"),),
             log_x=True,

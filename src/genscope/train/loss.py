@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,13 +47,7 @@ class Loss:
     def __call__(self, outputs: Float[Array, "size ..."], y: Shaped[Array, "size ..."]) -> Float[Array, " size"]:
         """The loss of each example; labels that are numbers take the outputs' number type."""
         if self.labels == "any":
-            values = jax.vmap(self.each)(outputs, y)
-            if values.shape != (len(y),):
-                raise Refusal(
-                    f"the loss {self.name} returned an array of shape {values.shape[1:]} for one example: the loss of "
-                    "an example must be one number. Return, for example, the mean."
-                )
-            return values.astype(outputs.dtype)
+            return jax.vmap(self._one)(outputs, y).astype(outputs.dtype)
         self._check_shapes(outputs.shape, y)
         if not self.by_class(outputs.shape, y.shape):
             return self.each(outputs, y.astype(outputs.dtype)).reshape(len(y), -1).mean(axis=1)
@@ -60,6 +55,17 @@ class Loss:
         values = self.each(outputs, jnp.where(counts, y, 0).astype("int32")) * counts.astype(outputs.dtype)
         number = jnp.maximum(counts.reshape(len(y), -1).sum(axis=1), 1).astype(outputs.dtype)
         return values.reshape(len(y), -1).sum(axis=1) / number
+
+    def _one(self, output: Array, y: Array) -> Array:
+        """The loss of one example by a function of the user's, which may return anything."""
+        value = self.each(output, y)
+        if not eqx.is_array_like(value) or np.shape(value) != () or jnp.iscomplexobj(value):
+            array = f"an array of {value.dtype} of shape {value.shape}" if eqx.is_array(value) else None
+            raise Refusal(
+                f"the loss {self.name} returned {array or f'an object of type {type(value).__name__}'} for one "
+                "example: the loss of an example must be one real number. Return, for example, the mean."
+            )
+        return jnp.asarray(value)
 
     def by_class(self, outputs: Sequence[int], y: Sequence[int]) -> bool:
         """Whether labels are classes, by the shapes of outputs and labels."""
@@ -80,10 +86,11 @@ class Loss:
         if self.by_class(outputs, labels.shape):
             wrong = (labels != IGNORED) & ((labels < 0) | (labels >= outputs[-1]))
             if wrong.any():
+                ignored = f", or {IGNORED} for a token that does not count" if labels.ndim > 1 else ""
                 raise Refusal(
                     f"got the label {labels[wrong][0]} in example {np.argwhere(wrong)[0][0]} for a model with "
-                    f"{outputs[-1]} classes: labels must be whole numbers from 0 to {outputs[-1] - 1}, or {IGNORED} "
-                    "for a token that does not count. Number the classes from 0, or give a model with more outputs."
+                    f"{outputs[-1]} classes: labels must be whole numbers from 0 to {outputs[-1] - 1}{ignored}. Number "
+                    "the classes from 0, or give a model with more outputs."
                 )
             empty = np.flatnonzero((labels == IGNORED).reshape(len(labels), -1).all(axis=1))
             if len(empty):
@@ -127,6 +134,8 @@ def _classes(outputs: Sequence[int], labels: Sequence[int]) -> str:
             "labels must be classes, as whole numbers. Where they are one logit's worth per class (one-hot), give "
             "y.argmax(axis=-1)."
         )
+    if labels == (*outputs[:-1], 1):
+        return "there must be one label for each list of logits. Take y[..., 0] for y."
     if len(outputs) == len(labels) + 1 and outputs[-1] >= 2:
         return f"there must be one label for each list of logits. Give y of shape {tuple(outputs[:-1])}."
     return (
