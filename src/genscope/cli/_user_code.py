@@ -20,13 +20,12 @@ from typing import Any
 import typer
 
 from genscope.cli._errors import complain
-from genscope.extras import EXTRAS, need
 from genscope.refusal import Refusal
 
 _INSTALLED = tuple(
     os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
-_WITH_TORCH = (*EXTRAS["torch"], "transformers")
+_WITH_TORCH = ("torch", "torchax", "transformers")
 
 
 def is_reference(text: str) -> bool:
@@ -121,6 +120,8 @@ def _need_torch(reference: str, package: str) -> None:
     """Refuse code that imports PyTorch, or what comes with it, where that is not installed."""
     if package not in _WITH_TORCH:
         return
+    from genscope.extras import need  # most commands start without it
+
     need("torch", given=f"{reference} imports {package}, which is not installed")
     if importlib.util.find_spec(package) is None:
         raise Refusal(

@@ -148,10 +148,11 @@ def _published(figure: Line, series: Sequence[ReducedSeries]) -> list[Name]:
     measured = [each.name for each in series if any(mark.y is not None for mark in each.marks)]
     last = {point.by: point for point in figure.published if point.by not in measured}
     found = looks(figure.by, [*measured, *filter(None, last)])
-    return [
-        (point.y, f"{said(by, figure)}, published", found[by].colour) if by else (point.y, "published", INK)
-        for by, point in last.items()
-    ]
+    named = []
+    for by, point in last.items():
+        words, colour = (f"{said(by, figure)}, published", found[by].colour) if by else ("published", INK)
+        named.append((float(point.y), words, colour))
+    return named
 
 
 def _label(axes: Axes, names: Sequence[Name]) -> None:

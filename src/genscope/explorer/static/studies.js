@@ -392,7 +392,7 @@ async function claimPage(id) {
       ` ${study.title}: ${trialsWord(study.ok + study.failed)}${study.failed ? `, ${count(study.failed)} of them failed` : ""}`)),
     element("pre", {}, `${claim.command} --store ${known.store}`),
     element("h4", {}, "Can it fail?"),
-    element("p", {}, claim.planted ? `Yes: with this planted on purpose, its own rule says “fails”: ${claim.planted}.` : "What was planted to see it fail is not stored with this verdict.")));
+    element("p", {}, claim.planted ? `Yes. The rule says “fails” when this fault is planted: ${claim.planted}.` : "The fault that was planted to see it fail is not stored with this verdict.")));
 }
 
 function tab(name) {
