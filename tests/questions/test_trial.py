@@ -176,6 +176,11 @@ def test_a_network_with_several_outputs_is_refused():
         check_network(ask("x0", builders=(file,)), file.label, 6)
 
 
+def test_answers_under_noise_that_an_earlier_ideal_learner_gave_are_not_taken():
+    clean, noisy = (study(ask("x0&x1", noise=noise)).revision for noise in (0.0, 0.1))
+    assert (clean, noisy) == (2, 3)
+
+
 def test_the_ideal_learner_is_refused_where_its_search_is_too_long():
     majority = "maj(x0,x1,x2)^x3"
     for asked, context_length in (("x0&x1&x2&x3&x4&x5", 100), (majority, 300), ("maj(x1,x2,x3,x4,x5,x6,x7,x8)^x9", 9)):
