@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,14 @@ def launch():
             return process
 
         yield launch
+
+
+@pytest.fixture(autouse=True)
+def foreground():
+    """Ctrl-C as in a terminal: shells let what runs in the background ignore it, and with it what tests start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

@@ -22,14 +22,6 @@ SEED = int.from_bytes(os.urandom(4)) if "GENSCOPE_FRESH_SEEDS" in os.environ els
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX systems")
 
 
-@pytest.fixture(autouse=True)
-def foreground():
-    """Ctrl-C as in a terminal: shells let what runs in the background ignore it, and these tests with it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.fixture
 def start(launch):
     """Start runs as processes of their own, all at the same moment, when all have opened the store."""
