@@ -137,6 +137,20 @@ def test_a_model_file(directory, call_json, refused):
     assert "does not take 23 bits" in refused("probe", "model.safetensors", "--bits", 23)
 
 
+def test_a_model_may_answer_with_a_list_of_one_number(module, call_json, refused):
+    module(
+        "import equinox as eqx, jax.numpy as jnp\n"
+        "class Net(eqx.Module):\n"
+        "    scales: object\n"
+        "    def __call__(self, x): return jnp.where(x[0] == x[2], self.scales, -self.scales)\n"
+        "def one(): return Net(jnp.ones(1))\n"
+        "def two(): return Net(jnp.ones(2))\n"
+    )
+    facts = call_json("probe", "their_code:one", "--bits", 3)
+    assert components(facts) == {(0, 2): pytest.approx(1)}
+    assert "outputs of shape (2,)" in refused("probe", "their_code:two", "--bits", 3)
+
+
 def test_a_model_of_tokens_is_refused(directory, refused):
     model = TokenTransformer(jnp.zeros((1, 2, 2)), TwoLayer(jnp.eye(2), jnp.zeros(2), jnp.ones(2)))
     file.save(model, directory / "model.safetensors")

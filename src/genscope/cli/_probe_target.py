@@ -65,9 +65,9 @@ class TargetPrompts:
         return found
 
     def answered(self, outputs: Any) -> Any:
-        """One number for each prompt, if two logits are chosen; else what the model gives."""
+        """One number for each prompt, if two logits are chosen or the model gives a list of one; else what it gives."""
         if self._answer is None:
-            return outputs
+            return outputs[:, 0] if outputs.shape[1:] == (1,) else outputs
         from genscope.probe.prompts import logit_difference
 
         return logit_difference(outputs, *self._answer)
