@@ -168,7 +168,7 @@ def construction_norms(question: Question, context_length: int) -> Mapping[str, 
 
 
 def _covering(question: Question, context_length: int, measured: float | None) -> Statement:
-    cover = bounds.head(**construction_norms(question, context_length))  # pyright: ignore[reportArgumentType]
+    cover = bounds.head(**construction_norms(question, context_length))  # pyright: ignore[reportArgumentType]  # all are floats
 
     def error(samples: int) -> float:
         return bounds.margin(log_cover=cover.value, empirical_error=0.0, samples=samples, confidence=CONFIDENCE).value
