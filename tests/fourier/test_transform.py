@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from genscope.fourier import fwht, points, walsh_coefficients
+from genscope.fourier import fwht, points, transform, walsh_coefficients
 from genscope.precision import float64
 from tests.reference import spectrum as reference
 
@@ -23,10 +23,21 @@ def test_is_the_product_with_the_hadamard_matrix(n, dtype):
     assert not np.shares_memory(a, b)
 
 
-@pytest.mark.parametrize("n", [1, 5, 12, 17, 19])  # beyond 16 bits the slow ones are transformed apart
+@pytest.mark.parametrize("n", [1, 5, 12, 17, 21])  # beyond 16 bits the slow ones are transformed apart
 def test_twice_multiplies_by_the_number_of_points(n):
     a = RNG.normal(size=(2, 1, 2**n))
     np.testing.assert_allclose(fwht(fwht(a)), 2**n * a, atol=1e-9)
+
+
+@pytest.mark.parametrize("slow", [1, 4, 5, 9])  # one product, two, three
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_beyond_a_piece_are_transformed_factor_by_factor(slow, dtype, monkeypatch):
+    monkeypatch.setattr(transform, "_CACHED", 10)
+    left, right = RNG.integers(-1, 2, 2**slow).astype(dtype), RNG.integers(-1, 2, 2**10).astype(dtype)
+    table = np.stack([np.kron(left, right), np.kron(right, left)])
+    product = np.kron(fwht(left), fwht(right))
+    assert (fwht(table)[0] == product).all()
+    assert (fwht(table)[1] == np.kron(fwht(right), fwht(left))).all()
 
 
 def test_a_batch_is_transformed_row_by_row():

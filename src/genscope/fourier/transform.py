@@ -20,6 +20,7 @@ BACKENDS = ("numpy", "jax", "pyfwht")
 
 _FACTORS = 4  # of the Kronecker power in one product: 16 x 16 matrices are about the fastest on one core
 _CACHED = 16  # bits of a piece that stays in the cache over several products
+_LEAST_WIDTH = 4  # bits: 16 numbers side by side, a cache line or two
 
 
 def fwht(a: Any, backend: str | None = None) -> Any:
@@ -27,7 +28,7 @@ def fwht(a: Any, backend: str | None = None) -> Any:
 
     Backends: `numpy`, the default for NumPy arrays; `jax`, the default for JAX arrays: inside jit, vmap and grad;
     `pyfwht`, a compiled library under the GPL, used if it is installed. Booleans and integers are transformed as
-    float64 (JAX: its default float). Memory in `numpy`: the result and, beyond 2^16 points, one buffer of its size.
+    float64 (JAX: its default float). Memory in `numpy`: the result and some pieces of 2^16 points.
 
     >>> fwht(np.array([1.0, 0.0, 0.0, 1.0])).tolist()
     [2.0, 0.0, 0.0, 2.0]
@@ -91,7 +92,7 @@ def _hadamard(factors: int, dtype: str) -> np.ndarray:
 
 
 def _products_numpy(a: np.ndarray) -> np.ndarray:
-    """First the fast bits, by pieces that stay in the cache; then the slow ones, over the whole array."""
+    """First the fast bits, by pieces that stay in the cache; then the slow ones in place, by stripes that do."""
     n = a.shape[-1].bit_length() - 1
     fast = min(n, _CACHED)
     rows = a.reshape(-1, 2**fast)
@@ -99,13 +100,29 @@ def _products_numpy(a: np.ndarray) -> np.ndarray:
     together = 2 ** (_CACHED - fast)
     for start in range(0, len(rows), together):
         _rotate(rows[start : start + together], found[start : start + together])
-    spare = np.empty_like(found) if n > fast else found
-    done = fast
-    for factors in _factors(n - fast):
-        shape = (-1, 2**factors, 2**done)
-        np.matmul(_hadamard(factors, a.dtype.char), found.reshape(shape), out=spare.reshape(shape))
-        found, spare, done = spare, found, done + factors
+    if n > fast:
+        width = 2 ** max(_CACHED - (n - fast), _LEAST_WIDTH)
+        for table in found.reshape(-1, 2 ** (n - fast), 2**fast):
+            for start in range(0, 2**fast, width):
+                _transform_columns(table[:, start : start + width])
     return found.reshape(a.shape)
+
+
+def _transform_columns(stripe: np.ndarray) -> None:
+    """In place. Every product but the last writes into memory of the stripe's size, which is not strided."""
+    steps = _factors(len(stripe).bit_length() - 1)
+    rest, done = stripe, 0
+    for left, factors in zip(reversed(range(len(steps))), steps, strict=True):
+        shape = (-1, 2**factors, 2**done, stripe.shape[1])
+        target = stripe if rest is not stripe and not left else np.empty(stripe.shape, stripe.dtype)
+        np.matmul(
+            _hadamard(factors, stripe.dtype.char),
+            rest.reshape(shape).transpose(0, 2, 1, 3),
+            out=target.reshape(shape).transpose(0, 2, 1, 3),
+        )
+        rest, done = target, done + factors
+    if rest is not stripe:  # a single product cannot write where it reads
+        stripe[...] = rest
 
 
 def _rotate(rows: np.ndarray, out: np.ndarray) -> None:
