@@ -1,9 +1,5 @@
 """All benchmarks, one after the other: `python -m benchmarks`."""
 
-import os
-
-os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false " + os.environ.get("XLA_FLAGS", "")
-
 from benchmarks import (
     bit_transformer,
     checkpoint,

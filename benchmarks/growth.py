@@ -3,12 +3,12 @@
 The classifier's step against the context length (time, and memory of a process of its own), token regression against
 the number of tokens, the trace against the number of weights, the store against the number of trials, the transform
 against the size of its table. CPU seconds on one thread, the least of some runs; an exponent is the slope of a line
-through the logarithms, over the upper half of the sizes, where fixed costs no longer hide it. `python -m
-benchmarks.growth FILE` draws all of them.
+through the logarithms, over the upper half of the sizes, where fixed costs no longer hide it. Where the data of one
+size fit a cache and those of another do not, the arithmetic is not all: a plain copy of as many bytes, timed beside,
+says what memory alone adds. `python -m benchmarks.growth FILE` draws all of them.
 """
 
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -34,6 +34,7 @@ class Growth:
     sizes: Sequence[float]
     costs: Sequence[float]
     operations: Sequence[float]
+    copies: Sequence[float] = ()
 
     @property
     def exponent(self) -> float:
@@ -45,10 +46,23 @@ class Growth:
         """Of the operations."""
         return _slope(self.sizes, self.operations)
 
+    @property
+    def references(self) -> str:
+        """Exponents to compare with."""
+        copy = f"; a plain copy's: {_slope(self.sizes, self.copies):.2f}" if self.copies else ""
+        return f"the arithmetic's: {self.limit:.2f}{copy}"
+
 
 def _slope(sizes: Sequence[float], values: Sequence[float]) -> float:
     upper = slice(len(sizes) // 2, None)
     return float(np.polyfit(np.log(sizes[upper]), np.log(values[upper]), 1)[0])
+
+
+def _copy(size: int) -> float:
+    """Seconds of copying bytes into memory that is there already."""
+    given = np.ones(size, np.uint8)
+    target = np.zeros_like(given)
+    return cpu_seconds(lambda: np.copyto(target, given), repeats=9)[0]
 
 
 def classifier() -> tuple[Growth, Growth]:
@@ -64,7 +78,8 @@ def classifier() -> tuple[Growth, Growth]:
     from benchmarks.classifier_step import multiply_adds
 
     work = [multiply_adds(length, SAMPLE) for length in lengths]
-    time = Growth("classifier's step", "context length T", "CPU seconds", lengths, seconds, work)
+    copies = [_copy(4 * SAMPLE * length) for length in lengths]
+    time = Growth("classifier's step", "context length T", "CPU seconds", lengths, seconds, work, copies)
     return time, Growth("classifier's memory", "context length T", "MiB", lengths, peaks, lengths)
 
 
@@ -130,13 +145,14 @@ def transform() -> Growth:
     """The Walsh-Hadamard transform in float64."""
     from genscope.fourier import fwht
 
-    exponents, seconds = (14, 16, 18, 20, 22, 24), []
+    exponents, seconds = (14, 16, 18, 20, 22, 24, 26), []
     for n in exponents:
         table = np.random.default_rng(0).normal(size=2**n)
         seconds += cpu_seconds(lambda table=table: fwht(table), repeats=3)
     sizes = [2.0**n for n in exponents]
     work = [n * 2.0**n for n in exponents]
-    return Growth("transform, float64", "points 2^n", "CPU seconds", sizes, seconds, work)
+    copies = [_copy(8 * 2**n) for n in exponents]
+    return Growth("transform, float64", "points 2^n", "CPU seconds", sizes, seconds, work, copies)
 
 
 def draw(found: Sequence[Growth], path: Path) -> None:
@@ -155,7 +171,7 @@ def draw(found: Sequence[Growth], path: Path) -> None:
         for exponent, style, word in ((growth.exponent, "-", "fitted"), (growth.limit, ":", "arithmetic")):
             label = f"{word}: {exponent:.2f}"
             axis.loglog(upper, middle[0] * (upper / middle[1]) ** exponent, style, color="#c55a11", label=label)
-        axis.set(title=growth.name, xlabel=growth.size, ylabel=growth.unit)
+        axis.set(title=growth.name.capitalize(), xlabel=growth.size, ylabel=growth.unit)
         axis.legend(frameon=False)
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
@@ -173,14 +189,13 @@ def main(picture: Path | None = None) -> None:
     for growth in found:
         for size, cost in zip(growth.sizes, growth.costs, strict=True):
             rows[f"{growth.name}, {growth.size} = {size:.7g}: {growth.unit}"] = float(cost)
-        rows[f"{growth.name}: fitted exponent (the arithmetic's: {growth.limit:.2f})"] = growth.exponent
+        rows[f"{growth.name}: fitted exponent ({growth.references})"] = growth.exponent
     show("growth: exponents over the upper half of the sizes", rows)
     if picture is not None:
         draw(found, picture)
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.argv[1:2] == ["--context-length"]:
         print(json.dumps(_one_length(int(sys.argv[2]))))
     else:

@@ -1,8 +1,8 @@
 """Spectra of whole tables against pyfwht and boofun (wanted: within 1.5 times, and 50 times faster), and evaluation.
 
 Peers: pyfwht's CPU build, same number type; boofun with pyfwht hidden from it; the product of gathered columns, as one
-would write a sum of characters first. CPU seconds, taken in turns; run it with OPENBLAS_NUM_THREADS=1, since pyfwht's
-CPU build has one thread too. Peers that are not installed are left out.
+would write a sum of characters first. CPU seconds, taken in turns, on one thread, as pyfwht's CPU build has one.
+Peers that are not installed are left out.
 """
 
 import importlib.util
