@@ -75,3 +75,22 @@ def test_a_list_loads_studies_once(place):
     assert loaded(["list"], place) > studies
     assert loaded(["list"], place) == listed()["list"]
     assert not studies & listed()["list"]
+
+
+_THREADS = """
+import json, sys
+from genscope.cli import main
+try: main()
+except SystemExit as end: assert not end.code, end.code
+from threadpoolctl import threadpool_info
+print("\\n" + json.dumps([library["num_threads"] for library in threadpool_info()]))
+"""
+
+
+@pytest.mark.parametrize(("given", "threads"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2)])
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")
+def test_commands_compute_on_one_thread_unless_told_otherwise(place, given, threads):
+    outside = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    code = [sys.executable, "-c", _THREADS, "list"]
+    done = subprocess.run(code, cwd=place, env=outside | given, capture_output=True, text=True, check=True)
+    assert {*json.loads(done.stdout.splitlines()[-1])} == {threads}

@@ -20,6 +20,7 @@ from typer.core import TyperCommand
 
 from genscope.cli._errors import READER_GONE, Terminated, silence
 from genscope.cli._flags import PlainGroup
+from genscope.cli._jax import set_threads
 
 COMMANDS: Mapping[str, str] = {
     # what each is for: the first line of its own help; in the file of its name, a function of that name or an `app`
@@ -102,6 +103,7 @@ def genscope(
 def main() -> None:
     """Run the command line of this process and end it."""
     signal.signal(signal.SIGTERM, _terminate)
+    set_threads()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without ½ still shows the rest

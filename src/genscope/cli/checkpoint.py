@@ -4,7 +4,6 @@ Source: edelman2022, Section 4.
 Guarantee: that of `genscope.checkpoints`; the file is only read, and nothing is fetched.
 """
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -63,7 +62,6 @@ def checkpoint(
 
     Example: genscope checkpoint model.safetensors --samples 100000 --context-length 128
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy comes; layers run side by side instead
     from genscope.checkpoints import CapacityQuestion, bound_capacity, open_model
     from genscope.cli._output import print_json
 

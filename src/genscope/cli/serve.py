@@ -30,9 +30,6 @@ def serve(
             "any free port."
         )
     need("explorer", given="genscope serve")
-    from genscope.cli._jax import set_threads
-
-    set_threads()
     from genscope.explorer import serve as run
     from genscope.lab.storage import database
 
