@@ -161,6 +161,7 @@ def draw(found: Sequence[Growth], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.2), layout="constrained")
     for axis, growth in zip(axes.flat, found, strict=True):
@@ -172,6 +173,14 @@ def draw(found: Sequence[Growth], path: Path) -> None:
             label = f"{word}: {exponent:.2f}"
             axis.loglog(upper, middle[0] * (upper / middle[1]) ** exponent, style, color="#c55a11", label=label)
         axis.set(title=growth.name.capitalize(), xlabel=growth.size, ylabel=growth.unit)
+        for scale, values, written, most in (
+            (axis.xaxis, sizes, EngFormatter(sep=""), 30),
+            (axis.yaxis, costs, "{x:g}", 200),
+        ):
+            narrow = values.max() < most * values.min()
+            scale.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,)))
+            scale.set_major_formatter(written)
+            scale.set_minor_formatter(NullFormatter())
         axis.legend(frameon=False)
         axis.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
