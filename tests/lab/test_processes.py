@@ -136,6 +136,22 @@ def test_processes_compute_what_threads_compute(study, pool, tmp_path):
         assert run(study, store=there, pool=pool).computed == 0
 
 
+def test_batches_are_spread_over_devices_and_rows_stay_equal(tmp_path, monkeypatch):
+    def computed(study, devices, workers):
+        monkeypatch.setenv("XLA_FLAGS", f"--xla_force_host_platform_device_count={devices}")
+        with Store(f"sqlite:///{tmp_path}/{devices}.db") as store, Processes(workers) as pool:
+            assert run(study, store=store, pool=pool).failed == 0
+            return rows(store, study)
+
+    for study in (toys.placed, toys.stacked):
+        one, three = computed(study, 1, 1), computed(study, 3, 3)
+        if study is toys.placed:
+            assert {*one["device"]} == {0}
+            assert {*three["device"]} == {0, 1, 2}
+            one, three = one.drop("device"), three.drop("device")
+        assert three.equals(one)
+
+
 def test_what_goes_wrong_is_stored_and_the_study_goes_on(url):
     study = hazards.study
     with Store(url) as store, Processes(1, time_limit=20.0) as pool:

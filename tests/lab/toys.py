@@ -47,6 +47,13 @@ def draw(key: Any, **point: Any) -> dict[str, Any]:
     return {"number": jr.uniform(key), "asked": sum(v for v in point.values() if not isinstance(v, str))}
 
 
+def placed_sum(key: Any) -> dict[str, Any]:
+    """A sum of random numbers, and the device that computed it."""
+    total = jnp.sum(jr.normal(key, (1000,)))
+    [device] = total.devices()
+    return {"number": total, "device": device.id}
+
+
 def slow_draw(key: Any, **point: Any) -> dict[str, Any]:
     time.sleep(0.02)
     return draw(key, **point)
@@ -92,6 +99,8 @@ fixed = Study(
     paired=frozenset({"kind"}),
     budgets={"quick": Plan(grid(size=[1], kind=["a"]), seeds=2)},
 )
+
+placed = Study(name="toy-placed", title="Sums", source="tests", trial=placed_sum, points=({},), seeds=12, batch=1)
 
 slow = fixed.replace(name="toy-slow", trial=slow_draw, points=grid(size=[1, 2, 3]), seeds=30, paired=frozenset())
 

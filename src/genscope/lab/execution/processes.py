@@ -34,7 +34,7 @@ _GRACE_SECONDS = 5.0  # for a process that is ending
 
 
 class Processes(AbstractContextManager["Processes"]):
-    """So many worker processes, each with a core of its own as far as there are enough; a pool for `run`.
+    """So many worker processes, each with a core and a device of its own as far as there are enough; a pool for `run`.
 
     `time_limit` is in seconds and for one trial, its compilation included.
     """
@@ -45,7 +45,7 @@ class Processes(AbstractContextManager["Processes"]):
         check_time_limit(time_limit)
         refuse_inside_worker()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
-        self._workers = [Worker(core=cores[i % len(cores)], path=sys.path) for i in range(number)]
+        self._workers = [Worker(i, core=cores[i % len(cores)], path=sys.path) for i in range(number)]
         self._idle = self._workers[::-1]
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(number, thread_name_prefix="genscope worker")
@@ -84,8 +84,8 @@ class Processes(AbstractContextManager["Processes"]):
 class Worker:
     """One process; started when it is needed, and again when it has died."""
 
-    def __init__(self, *, core: int | None = None, path: Sequence[str] | None = None):
-        self._setup = {"core": core, "path": None if path is None else list(path)}
+    def __init__(self, number: int = 0, *, core: int | None = None, path: Sequence[str] | None = None):
+        self._setup = {"number": number, "core": core, "path": None if path is None else list(path)}
         self._process: subprocess.Popen[str] | None = None
         self._studies: set[str] = set()
         self._closed = False

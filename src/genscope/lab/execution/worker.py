@@ -31,7 +31,7 @@ def main() -> None:
     use_compilation_cache()
     from genscope.lab.execution.worker_loop import WorkerLoop
 
-    with WorkerLoop() as loop:
+    with WorkerLoop(setup["number"]) as loop:
         while True:
             for answer in loop.answers(json.loads(lines.get())):
                 print(json.dumps(answer), file=answers, flush=True)

@@ -2,13 +2,16 @@
 
 An order is answered by `ready` with the facts of provenance, or by `refused`; then by a result for each trial.
 
-Guarantee: exact; a study is loaded once and its programs are compiled once, however many orders come.
+Guarantee: exact; a study is loaded once and its programs are compiled once, however many orders come. Where JAX finds
+several devices, workers take turns among them, so that what a trial sees is one device, as it is one thread.
 """
 
 import json
 import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
+
+import jax
 
 from genscope.lab.execution import protocol
 from genscope.lab.execution.compute import CompileClock, Computer
@@ -18,15 +21,19 @@ from genscope.refusal import Refusal
 
 
 class WorkerLoop(AbstractContextManager["WorkerLoop"]):
-    """Answers orders; one at a time."""
+    """Answers orders, one at a time; `number` is that of the worker among those of its run."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: int = 0) -> None:
+        self._number = number
         self._clock = CompileClock()
         self._ends = ExitStack()
         self._computers: dict[str, Computer] = {}
 
     def __enter__(self) -> "WorkerLoop":
         self._ends.enter_context(one_thread())
+        devices = jax.devices()
+        if len(devices) > 1:
+            self._ends.enter_context(jax.default_device(devices[self._number % len(devices)]))
         self._ends.enter_context(self._clock)
         return self
 
