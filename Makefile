@@ -7,6 +7,7 @@ NEWER_PYTHON ?= $(shell for each in python3.13 $$HOME/.pyenv/versions/3.13*/bin/
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+HOURS  ?= 3
 OLDEST := jax==0.10.0 jaxlib==0.10.0
 PIP    := -m pip install --quiet --disable-pip-version-check
 
@@ -19,7 +20,7 @@ endef
 # Bytecode is kept, whatever the environment says: tests start many processes, and each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: reproduce test test-all test-newest test-peers test-torch test-wheel docs lint format bench lock clean
+.PHONY: reproduce test test-all test-newest test-peers test-torch test-wheel soak docs lint format bench lock clean
 
 reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 	$(BIN)/genscope reproduce --budget quick
@@ -27,13 +28,15 @@ reproduce: $(READY)  ## decide the claims at the quick budget, write report.html
 test: $(READY)  ## the test suite (minutes)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
+test-all: STARTED := $(shell date +%s)
 test-all: $(READY) .venv-oldest/.ready  ## with the slow tests and fresh seeds; then on the oldest and the newest JAX
 	GENSCOPE_FRESH_SEEDS=1 $(BIN)/pytest -n 2 --dist worksteal
-	.venv-oldest/bin/python -m pytest -n 2 -m "not slow"
+	.venv-oldest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
 	$(MAKE) test-peers
 	$(MAKE) test-torch
 	@if [ -n "$(NEWER_PYTHON)" ]; then $(MAKE) test-newest; \
 	else echo "SKIPPED: the newest JAX needs Python 3.12 or 3.13, and there is none here. NEWER_PYTHON=... names one."; fi
+	@echo "make test-all: all passed, after $$(( ($$(date +%s) - $(STARTED)) / 60 )) minutes"
 
 test-newest: .venv-newest/.ready  ## on the newest JAX, which needs Python 3.12 or newer
 	.venv-newest/bin/python -m pytest -n 2 --dist worksteal -m "not slow"
@@ -44,6 +47,9 @@ test-peers: .venv-bench/.ready  ## what is compared with boofun, psignifit and p
 
 test-torch: .venv-torch/.ready  ## modules of PyTorch and Hugging Face, slow tests too, in an environment of their own
 	.venv-torch/bin/python -m pytest tests/own_models tests/test_tutorials.py -k "own_models or my-pytorch or my-hugging"
+
+soak: $(READY)  ## HOURS (3, on two cores) of `paper` studies whose processes are killed every few minutes
+	$(BIN)/python -m tests.soak $(HOURS)
 
 test-wheel: $(READY)  ## the wheel in fresh environments of Python 3.11, 3.12 and 3.13, without the lock
 	$(BIN)/pytest tests/test_pythons.py
