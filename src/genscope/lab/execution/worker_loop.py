@@ -32,8 +32,8 @@ class WorkerLoop(AbstractContextManager["WorkerLoop"]):
     def __enter__(self) -> "WorkerLoop":
         self._ends.enter_context(one_thread())
         devices = jax.devices()
-        if len(devices) > 1:
-            self._ends.enter_context(jax.default_device(devices[self._number % len(devices)]))
+        if len(devices) > 1:  # of the process, since a trial may compile in threads of its own
+            jax.config.update("jax_default_device", devices[self._number % len(devices)])
         self._ends.enter_context(self._clock)
         return self
 
