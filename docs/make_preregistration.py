@@ -1,7 +1,7 @@
 """Writes docs/preregistration.md: every claim's rule, its failing side, sizes, seeds and power, with a date.
 
 `docs/preregistration.toml` keeps the digest of each rule and the day on which it was first written down; a rule that
-changed gets a new day and the reason, below the old one, and nothing is ever removed. Run this after a change of a rule:
+changed gets a new day and the reason, below the old one, and nothing is ever removed. Run this when a rule has changed:
 `python docs/make_preregistration.py "why it changed"`.
 """
 
@@ -334,8 +334,8 @@ def page(known: dict[str, list[dict[str, str]]]) -> str:
         "",
         "Written by `docs/make_preregistration.py`; a test compares. A verdict carries the digest of its rule: of",
         "its words and the code that decides by it, with what that takes from studies and statistics. When a rule",
-        "changes, the new one gets a date of its own here, stored verdicts stay those of the old rule (`genscope list`,",
-        "the report and the explorer say so), and a verdict by the new one names what the old one had decided.",
+        "changes, the new one gets a date of its own here, stored verdicts stay those of the old rule (the list, the",
+        "report and the explorer say so), and a verdict by the new one names what the old one had decided.",
         "",
         "The dates are those on which digests were first written down. Rules are older; which were settled after",
         "numbers had been seen is in [claims.md](claims.md). Power is that of the rule on made-up data with the stated",
