@@ -33,6 +33,22 @@ def test_failures_are_stored_and_the_study_goes_on(store):
     assert repr(store.frame(study.name)["loss"].to_list()) == "[nan, nan, 0.25, 0.25, 0.5, 0.5]"
 
 
+def test_a_retry_that_is_interrupted_loses_no_failure(store):
+    def trial(key, size):
+        raise ending(f"seed lost at {size}")
+
+    study, ending = toys.slow.replace(trial=trial), ArithmeticError
+    assert run(study, select(study, seeds=1), store=store).failed == 3
+    ending = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(study, select(study, seeds=1), store=store, retry_failed=True)
+    assert store.frame(study.name)["status"].to_list() == ["failed"] * 3
+    ending = LookupError
+    assert run(study, select(study, seeds=1), store=store, retry_failed=True).failed == 3
+    errors = store.frame(study.name)["error"]
+    assert [error.splitlines()[-1] for error in errors] == [f"LookupError: seed lost at {n}" for n in (1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [

@@ -202,7 +202,7 @@ class _EndedError(Exception):
 
 def _reason(end: _EndedError, time_limit: float | None) -> str:
     if end.late:
-        return f"the trial took longer than {time_limit:g} s, its limit, and its process was ended\n"
+        return f"the trial took longer than {time_limit:.15g} s, its limit, and its process was ended\n"
     if "SIGKILL" not in str(end):
         return f"the trial's process {end}, in each of {ATTEMPTS} attempts\n"
     return f"{MACHINE_FAILED}: its process {end} (as happens when memory runs out), in each of {ATTEMPTS} attempts\n"
