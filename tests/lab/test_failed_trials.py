@@ -1,6 +1,7 @@
 """Failure is data: trials that raise are stored, and the study goes on."""
 
 import math
+import sys
 
 import pytest
 
@@ -75,12 +76,18 @@ def test_a_stacked_batch_fails_as_one(store):
     assert store.counts() == {"toy-slow": {"ok": 0, "failed": 18}}
 
 
-@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
-def test_ends_are_not_failures(store, end):
-    def trial(key, size):
-        raise end
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_trial_that_exits_has_failed(store, stacked):
+    study = toys.slow.replace(trial=lambda key, size: sys.exit(3), stacked=stacked)
+    assert run(study, select(study, seeds=1), store=store).failed == 3
+    assert all(error.endswith("\nSystemExit: 3\n") for error in store.frame(study.name)["error"])
 
-    with pytest.raises(end):
+
+def test_an_interruption_is_no_failure(store):
+    def trial(key, size):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
         run(toys.slow.replace(trial=trial), store=store)
     assert store.done("toy-slow") == set()
     assert store.lease(batches(toys.slow.trials({"size": 1}, range(4)), 4)) is not None  # none is held any more

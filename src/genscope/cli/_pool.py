@@ -39,7 +39,7 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
 
 def fitting(expected: Preview) -> Threads | Processes:
     """A process per core, or this one for little work; `expected` is what the run would do on one worker."""
-    return Threads() if cores() == 1 or _is_little(expected) else Processes(cores())
+    return Threads() if _is_little(expected) else Processes(cores())
 
 
 def _is_little(expected: Preview) -> bool:
