@@ -31,3 +31,9 @@ def test_little_work_is_done_here(expected, pool, monkeypatch):
         monkeypatch.setattr(_pool, "cores", lambda number=number: number)
         with _pool.fitting(expected) as chosen:
             assert type(chosen) is pool
+
+
+def test_failures_are_retried_in_processes(monkeypatch):
+    monkeypatch.setattr(_pool, "_is_little", little)
+    with _pool.fitting(plan(trials=8, stored=8, seconds=60.0), retried=True) as chosen:
+        assert type(chosen) is Processes
