@@ -4,11 +4,14 @@ import shutil
 import subprocess
 import sys
 
+import matplotlib.image
 import polars as pl
 import pytest
 
 from genscope.lab import Line, Mean, Record, Store, Study, Trial, grid
 from genscope.lab.plans.manifest import manifest
+from genscope.report import file as figure_file
+from genscope.report import svg
 
 
 @pytest.fixture
@@ -142,6 +145,20 @@ def test_what_is_drawn_or_exported_says_how_many_trials_failed(call, call_json):
     for command in (["figure", "mine", "--out", "figure.svg"], ["export", "mine"]):
         assert "1 of 2 trials raised an exception" in call_json(*command)["warnings"][0]
         assert "warning: 1 of 2 trials raised an exception" in call(*command).stderr
+
+
+def test_a_note_stands_under_a_drawing_and_inside_the_file(tmp_path):
+    drawing = svg.styled(svg.canvas)(300)
+    axes = drawing.subplots()
+    axes.set_xlabel("size")
+    svg.save(drawing, tmp_path / "bare.png", "png")
+    figure_file._note(drawing, ["different code computed these trials " * 9])
+    svg.save(drawing, tmp_path / "noted.png", "png", cut="tight")
+    [note] = drawing.texts
+    assert note.get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0
+    bare, noted = (matplotlib.image.imread(tmp_path / f"{name}.png").shape for name in ("bare", "noted"))
+    assert noted[0] > bare[0]
+    assert noted[1] <= 1.1 * bare[1]
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

@@ -89,9 +89,10 @@ def write_figure(
         titles, warnings = [each.title for each in others], [*cautions(reading)]
         written = FigureFile(path, found, selection.title, len(reading.frame), titles, warnings)
         notes = _codes(reading)
-    _note(drawing, notes)
+    if notes:
+        _note(drawing, notes)
     with draft(path) as beside:
-        save(drawing, beside, kind)
+        save(drawing, beside, kind, cut="tight" if notes else None)
     return written
 
 
@@ -99,14 +100,11 @@ def _codes(reading: Reading) -> list[str]:
     return [*codes(reading.frame, reading.origins)]
 
 
-@styled
 def _note(drawing: Canvas, notes: Sequence[str]) -> None:
-    """Say under a drawing what must not be seen without it."""
-    if notes:
-        said = drawing.get_supxlabel()
-        wide = int(drawing.get_figwidth() * 72 / 5)  # pixels of a letter
-        lines = [line for note in notes for line in textwrap.wrap(f"Note: {note}.", wide)]
-        drawing.supxlabel("\n".join([said, *lines] if said else lines), fontsize=9, x=0.01, ha="left", color=MUTED)
+    """Say under a drawing, outside of its layout, what must not be seen without it."""
+    wide = int(drawing.get_figwidth() * 72 / 5)  # pixels of a letter
+    lines = [line for note in notes for line in textwrap.wrap(f"Note: {note}.", wide)]
+    drawing.text(0.01, -0.01, "\n".join(lines), fontsize=9, va="top", color=MUTED)
 
 
 def _opening(store: Store, budget: str | None) -> tuple[Canvas, str, dict[str, Reading]]:
