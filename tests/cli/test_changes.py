@@ -1,8 +1,11 @@
 """Going on with code that has changed asks for a decision, and what was pooled says so wherever it is shown."""
 
 import html
+import json
+import os
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from genscope.lab import Store
@@ -58,6 +61,31 @@ def test_a_changed_trial_is_not_pooled_silently(file, call, call_json, refused):
     page = html.unescape(Path("report.html").read_text())
     assert "different code computed these trials" in page
     assert "digest of the code" in page
+    drawn, exported = call_json("figure", "mine", "--out", "f.svg"), call_json("export", "mine", "--out", "t.csv")
+    assert remark.partition(" (")[0] in drawn["warnings"][0]
+    assert drawn["warnings"] == exported["warnings"]
+    assert "Note: different code computed these trials" in html.unescape(Path("f.svg").read_text())
+    codes = exported["sources"]
+    assert all(digest in exported["warnings"][0] for digest in codes.values())
+    assert {*pl.read_csv("t.csv")["provenance"]} == {*codes}
+    assert len({*codes.values()}) == 2
+    assert "warning: different code" in call("figure", "mine", "--out", "f.svg").stderr
+    assert "warning: different code" in call("export", "mine").stderr
+
+
+def test_double_precision_does_not_join_single_precision_silently(file, call, program):
+    double = os.environ | {"JAX_ENABLE_X64": "1"}
+    call("run", f"{file}:study", "--seeds", 1)
+    refused = program("run", f"{file}:study", "--seeds", "2", env=double)
+    assert refused.wait() == 2
+    assert "JAX's setting jax_enable_x64=True changed since" in refused.stderr.read()
+    accepted = program("run", f"{file}:study", "--seeds", "2", "--accept-changes", "--json", env=double)
+    assert accepted.wait() == 0
+    [remark] = json.loads(accepted.stdout.read())["warnings"]
+    assert "JAX's setting jax_enable_x64=True changed: they are pooled here all the same" in remark
+    again = program("run", f"{file}:study", "--seeds", "3", "--workers", "1", "--json", env=double)
+    assert again.wait() == 0
+    assert json.loads(again.stdout.read())["new_trials"] == 2
 
 
 def test_a_changed_module_that_the_trial_imports_counts(file, call, program):

@@ -4,11 +4,14 @@ import shutil
 import subprocess
 import sys
 
+import matplotlib.image
 import polars as pl
 import pytest
 
-from genscope.lab import Record, Store, Study, Trial, grid
+from genscope.lab import Line, Mean, Record, Store, Study, Trial, grid
 from genscope.lab.plans.manifest import manifest
+from genscope.report import file as figure_file
+from genscope.report import svg
 
 
 @pytest.fixture
@@ -41,6 +44,7 @@ def test_export_writes_the_kind_of_file_that_its_name_says(stored, call_json, di
     assert call_json("export", "toy", "--out", "trials")["format"] == "parquet"
 
 
+FIGURE = Line(x="size", y=Mean("loss"), title="Losses", caption="")
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "'=1", ""]
 
 
@@ -130,6 +134,31 @@ def test_a_report_of_one_study_leaves_out_the_others(stored, call_json, refused,
     assert call_json("report")["studies"] == ["other", "toy"]
     assert "Another study" in (directory / "report.html").read_text()
     assert "it holds other, toy" in refused("report", "--study", "toys")
+
+
+def test_what_is_drawn_or_exported_says_how_many_trials_failed(call, call_json):
+    study = Study(name="mine", title="", source="", trial=dict, points=grid(size=[1, 2]), seeds=1, figures=[FIGURE])
+    with Store("sqlite:///genscope.db") as store:
+        store.put_manifest(study.name, study.revision, manifest(study))
+        one, two = (Trial("mine", 1, point, 0) for point in study.points)
+        store.add([Record(one, {"loss": 1.0}), Record(two, {}, error="ValueError: no")])
+    for command in (["figure", "mine", "--out", "figure.svg"], ["export", "mine"]):
+        assert "1 of 2 trials raised an exception" in call_json(*command)["warnings"][0]
+        assert "warning: 1 of 2 trials raised an exception" in call(*command).stderr
+
+
+def test_a_note_stands_under_a_drawing_and_inside_the_file(tmp_path):
+    drawing = svg.styled(svg.canvas)(300)
+    axes = drawing.subplots()
+    axes.set_xlabel("size")
+    svg.save(drawing, tmp_path / "bare.png", "png")
+    figure_file._note(drawing, ["different code computed these trials " * 9])
+    svg.save(drawing, tmp_path / "noted.png", "png", cut="tight")
+    [note] = drawing.texts
+    assert note.get_window_extent().y1 < axes.xaxis.label.get_window_extent().y0
+    bare, noted = (matplotlib.image.imread(tmp_path / f"{name}.png").shape for name in ("bare", "noted"))
+    assert noted[0] > bare[0]
+    assert noted[1] <= 1.1 * bare[1]
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])

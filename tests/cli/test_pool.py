@@ -27,8 +27,13 @@ def plan(*, trials, stored=0, most=None, seconds=None):
 )
 def test_little_work_is_done_here(expected, pool, monkeypatch):
     monkeypatch.setattr(_pool, "_is_little", little)
-    monkeypatch.setattr(_pool, "cores", lambda: 2)
-    with _pool.fitting(expected) as chosen:
-        assert type(chosen) is pool
-    monkeypatch.setattr(_pool, "cores", lambda: 1)
-    assert type(_pool.fitting(expected)) is Threads
+    for number in (1, 2):  # on one core as well, a trial that crashes costs its process and not the run
+        monkeypatch.setattr(_pool, "cores", lambda number=number: number)
+        with _pool.fitting(expected) as chosen:
+            assert type(chosen) is pool
+
+
+def test_failures_are_retried_in_processes(monkeypatch):
+    monkeypatch.setattr(_pool, "_is_little", little)
+    with _pool.fitting(plan(trials=8, stored=8, seconds=60.0), retried=True) as chosen:
+        assert type(chosen) is Processes

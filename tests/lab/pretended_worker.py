@@ -5,6 +5,7 @@ It notes in files of the directory how often it was asked for each kind of trial
 
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -18,6 +19,10 @@ def act(kind):
         file.write("x")
     if kind == "exits" or (kind == "exits twice" and marks.stat().st_size <= 2):
         os._exit(7)
+    if kind == "exits slowly":
+        os.close(1)
+        ended_from_outside, _, _ = select.select([sys.stdin], [], [], 0.3)
+        os._exit(0 if ended_from_outside else 7)
     if kind == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if kind == "hangs":

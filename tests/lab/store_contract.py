@@ -196,13 +196,24 @@ class StoreContract:
         store.add([Record(first, {"loss": math.inf}), Record(second, {}, error="no")])
         assert store.results([first, second, third]) == {first.id: {"loss": math.inf}, second.id: None}
 
-    def test_failed_trials_may_be_forgotten_and_no_others(self, store):
-        first, second = trials(2, kind="a")
-        store.add([Record(first, {"loss": 1.0}), Record(second, {}, error="no")])
-        assert store.failed("s", 1) == [second]
+    def test_a_failed_trial_that_is_retried_is_replaced_by_its_next_outcome_and_no_other_is(self, store):
+        good, bad, worse = batch = trials(3, kind="a")
+        store.add([Record(good, {"loss": 1.0}), Record(bad, {}, "no", finished=5), Record(worse, {}, "no", finished=6)])
+        assert [trial.id for trial in store.failed("s", 1)] == [bad.id, worse.id]
         assert store.failed("s", 2) == []
-        assert store.forget_failed([first, second]) == 1
-        assert store.done("s") == {first.id}
+        assert (store.last_failure("s", 1), store.last_failure("s", 2)) == (6, None)
+        assert store.lease([batch]) is None
+        assert store.done("s", 1, retried=5) == {good.id, worse.id}
+        assert store.stored_seeds("s", 1, range(9), retried=6) == {canonical(good.point): 1}
+        assert {*store.results(batch, retried=5)} == {good.id, worse.id}
+        assert store.lease([batch], retried=5) is batch
+        store.add([Record(each, {"loss": 2.0}) for each in batch], leased=batch)
+        assert len(store.failed("s", 1)) == 2  # as they were: nobody asked for them again
+        store.add([Record(each, {"loss": 2.0}) for each in batch], retried=5)
+        assert store.results(batch) == {good.id: {"loss": 1.0}, bad.id: {"loss": 2.0}, worse.id: None}
+        store.add([Record(worse, {}, "never", finished=7)], retried=6)
+        assert store.lease([batch], retried=6) is None  # a new failure is an outcome
+        assert store.frame("s")["error"].to_list() == [None, None, "never"]
 
     def test_provenance_is_stored_once_and_found_by_the_frame(self, store):
         store.add(records(trials(2)))
@@ -261,7 +272,7 @@ class StoreContract:
         one, two = trials(1, kind="a"), trials(1, kind="b")
         assert store.lease([two]) is two
         with store._write() as connection:
-            assert leases.take(connection, [one], store._holder, 60.0) is one
+            assert leases.take(connection, [one], store._holder, 60.0, sa.true()) is one
         assert store.lease([one, two]) is one
         assert store.lease([one, two]) is None
 

@@ -1,6 +1,7 @@
 """Failure is data: trials that raise are stored, and the study goes on."""
 
 import math
+import sys
 
 import pytest
 
@@ -33,6 +34,22 @@ def test_failures_are_stored_and_the_study_goes_on(store):
     assert repr(store.frame(study.name)["loss"].to_list()) == "[nan, nan, 0.25, 0.25, 0.5, 0.5]"
 
 
+def test_a_retry_that_is_interrupted_loses_no_failure(store):
+    def trial(key, size):
+        raise ending(f"seed lost at {size}")
+
+    study, ending = toys.slow.replace(trial=trial), ArithmeticError
+    assert run(study, select(study, seeds=1), store=store).failed == 3
+    ending = KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(study, select(study, seeds=1), store=store, retry_failed=True)
+    assert store.frame(study.name)["status"].to_list() == ["failed"] * 3
+    ending = LookupError
+    assert run(study, select(study, seeds=1), store=store, retry_failed=True).failed == 3
+    errors = store.frame(study.name)["error"]
+    assert [error.splitlines()[-1] for error in errors] == [f"LookupError: seed lost at {n}" for n in (1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [
@@ -59,12 +76,18 @@ def test_a_stacked_batch_fails_as_one(store):
     assert store.counts() == {"toy-slow": {"ok": 0, "failed": 18}}
 
 
-@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
-def test_ends_are_not_failures(store, end):
-    def trial(key, size):
-        raise end
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_trial_that_exits_has_failed(store, stacked):
+    study = toys.slow.replace(trial=lambda key, size: sys.exit(3), stacked=stacked)
+    assert run(study, select(study, seeds=1), store=store).failed == 3
+    assert all(error.endswith("\nSystemExit: 3\n") for error in store.frame(study.name)["error"])
 
-    with pytest.raises(end):
+
+def test_an_interruption_is_no_failure(store):
+    def trial(key, size):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
         run(toys.slow.replace(trial=trial), store=store)
     assert store.done("toy-slow") == set()
     assert store.lease(batches(toys.slow.trials({"size": 1}, range(4)), 4)) is not None  # none is held any more

@@ -10,9 +10,11 @@ from genscope.lab.storage.store import MACHINE_FAILED
 STUDY = Study(name="s", title="", source="", trial=print, points=grid(size=[1]), seeds=4)
 
 
-def facts(*, code="a", xla=1, vectors="avx2; BLAS for Haswell", jax="0.10.2"):
+def facts(*, code="a", xla=1, blas=1, vectors="avx2; BLAS for Haswell", jax="0.10.2", **others):
     sources = {"digest": code, "parts": {"study.py": code, "helper.py": "same"}}
-    return {"sources": sources, "threads": {"xla": xla}, "instructions": vectors, "libraries": {"jax": jax}}
+    libraries = {"jax": jax, "optax": "0.2", "genscope": others.pop("genscope", "1")} | others.pop("libraries", {})
+    threads = {"xla": xla, "blas": blas}
+    return {"sources": sources, "threads": threads, "instructions": vectors, "libraries": libraries, **others}
 
 
 def remarks(store, *origins, error=None):
@@ -41,11 +43,34 @@ def test_equal_origins_need_no_remark(store):
         (facts(code="b"), "different code computed these trials (2 by a; 1 by b); study.py changed"),
         (facts(xla=8), "different numbers of threads (2 by 1; 1 by 8): last digits differ"),
         (facts(vectors="avx2 avx512f"), "1 by avx2 avx512f): last digits differ"),
-        (facts(jax="0.12.0"), "2 by jax 0.10.2; 1 by jax 0.12.0"),
+        (facts(jax="0.12.0"), "(2 by jax 0.10.2; 1 by jax 0.12.0)"),
+        (facts(libraries={"optax": "0.3"}), "(2 by optax 0.2; 1 by optax 0.3)"),
+        (facts(blas=2), "different numbers of threads of BLAS (2 by 1; 1 by 2)"),
+        (
+            facts(settings={"jax_enable_x64": True}),
+            "JAX's settings differ among these trials (2 by its own; 1 by jax_enab",
+        ),
     ],
 )
 def test_a_mixture_is_named_with_its_shares(store, other, words):
     [remark] = remarks(store, facts(), facts(), other)
+    assert words in remark
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (
+            {"device": "cpu: cpu"},
+            {"device": "gpu: A100"},
+            "devices computed these trials (1 by cpu: cpu; 1 by gpu: A100)",
+        ),
+        ({"python": "3.11.7"}, {"python": "3.13.0"}, "(1 by python 3.11.7; 1 by python 3.13.0)"),
+        ({"libraries": {"torch": "2.0"}}, {"libraries": {"torch": "2.9"}}, "(1 by torch 2.0; 1 by torch 2.9)"),
+    ],
+)
+def test_a_mixture_of_what_is_not_always_known_is_named(store, first, second, words):
+    [remark] = remarks(store, facts(**first), facts(**second), facts(genscope="2"))
     assert words in remark
 
 

@@ -55,6 +55,12 @@ def test_a_trial_whose_process_dies_is_tried_four_times_and_the_others_go_on(pre
     assert answer["provenance"] == {"python": "3"}
 
 
+def test_a_process_that_is_slow_to_end_has_its_own_status(pretended):
+    worker, _ = pretended
+    [result] = worker.compute(order("exits slowly"), None)["results"]
+    assert result["error"] == "the trial's process ended with status 7, in each of 4 attempts\n"
+
+
 def test_a_process_that_was_killed_by_accident_costs_nothing(pretended):
     worker, asked = pretended
     assert told(worker.compute(order("exits twice", "good"), None)) == [True, True]

@@ -2,15 +2,20 @@
 
 import functools
 import importlib
+import importlib.metadata
 import sys
 import textwrap
 
+import jax
 import pytest
 
 from genscope import studies
 from genscope.lab import Study, grid
+from genscope.lab.execution.provenance import LIBRARIES, provenance
 from genscope.lab.execution.reference import load
+from genscope.lab.plans.settings import settings
 from genscope.lab.plans.sources import changed_parts, function_sources, sources
+from tests.lab import toys
 
 STUDY = '''
 """A study."""
@@ -149,3 +154,29 @@ def test_shipped_studies_rest_on_what_they_train_and_not_on_machinery():
     assert "genscope/models/bit_transformer.py" not in by_name["edelman2022-and"]
     assert not [part for parts in by_name.values() for part in parts if part.startswith("genscope/lab/execution")]
     assert all(len(parts) > 2 for parts in by_name.values())
+
+
+def test_settings_of_jax_that_change_numbers_count_as_code():
+    before = sources(toys.fixed)
+    assert settings() == {}  # so that nothing is said of rows that were stored without them
+    with jax.enable_x64(True):
+        assert sources(toys.fixed) == before  # other threads, which compute the trials, do not see it
+    jax.config.update("jax_default_matmul_precision", "highest")
+    try:
+        now = sources(toys.fixed)
+        assert settings() == provenance()["settings"] == {"jax_default_matmul_precision": "highest"}
+    finally:
+        jax.config.update("jax_default_matmul_precision", None)
+    assert before is not None
+    assert now is not None
+    assert changed_parts(before.parts, now.parts) == ["JAX's setting jax_default_matmul_precision=highest"]
+    assert "settings" not in provenance()
+
+
+def test_installed_packages_that_the_users_file_imports_are_named_with_their_versions(look):
+    found = look("study_of_mine.py", "import math\n", "import math\nimport yaml.nodes\nfrom hypothesis import given\n")
+    assert {"math", "yaml", "hypothesis", "jax", "helper", "genscope"} <= found.packages
+    libraries = provenance(sources=found)["libraries"]
+    assert {*libraries} == {*LIBRARIES, "yaml", "hypothesis"}
+    assert libraries["yaml"] == importlib.metadata.version("PyYAML")
+    assert found.digest == look().digest  # a name that the trial does not use is no change

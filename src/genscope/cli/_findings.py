@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from genscope.lab import BUDGETS, Preview, Selection, Store, Study, Summary, preview, read, select
+from genscope.lab import BUDGETS, Preview, Selection, Store, Study, Summary, Trial, preview, read, select
+from genscope.lab.results.again import again
 from genscope.lab.results.cautions import cautions
 from genscope.lab.results.mixtures import failed_trials
 from genscope.lab.results.raised import own_line
@@ -46,7 +47,7 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
         "stored": len(reading.frame),
         "failed": len(failed := failed_trials(reading.frame)),
         "error": failed["error"][0] if len(failed) else None,
-        "failures": list(_failures(study, selection, failed)),
+        "failures": list(_failures(selection, failed, reading.failed)),
         "warnings": [*cautions(reading), *summary.stopped],
         "budget": selection.budget,
         "seconds": summary.seconds,
@@ -68,15 +69,13 @@ def next_step(
     return {"command": command, "seconds": preview(store, select(study, later[0])).seconds if whole else None}
 
 
-def _failures(study: Study, selection: Selection, failed: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _failures(selection: Selection, failed: pl.DataFrame, trials: Mapping[str, Trial]) -> Iterator[dict[str, Any]]:
     """Each error once: how many trials it ended, its whole text, and the command that meets the first of them again."""
-    axes = [axis for axis in study.axes() if axis in failed.columns]
     lines = pl.Series("_line", [own_line(text or "") for text in failed["error"]], pl.String)
     for (line,), group in failed.with_columns(lines).group_by("_line", maintain_order=True):
-        first = group.row(0, named=True)
-        again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
-        said = {"error": line, "trials": group.height, "traceback": first["error"]}
-        yield {**said, "again": f"{again} --retry failed --traceback"}
+        name, text = group["id"][0], group["error"][0]
+        said = {"error": line, "trials": group.height, "traceback": text}
+        yield {**said, "again": f"{again(selection, trials.get(name), text)} --traceback"}
 
 
 def _cells(frame: pl.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:

@@ -37,9 +37,12 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
         yield None
 
 
-def fitting(expected: Preview) -> Threads | Processes:
-    """A process per core, or this one for little work; `expected` is what the run would do on one worker."""
-    return Threads() if cores() == 1 or _is_little(expected) else Processes(cores())
+def fitting(expected: Preview, *, retried: bool = False) -> Threads | Processes:
+    """A process per core, or this one for little work; `expected` is what the run would do on one worker.
+
+    It counts failures as stored; where several of them may be `retried`, nobody knows how much there is.
+    """
+    return Threads() if _is_little(expected) and not retried else Processes(cores())
 
 
 def _is_little(expected: Preview) -> bool:

@@ -54,7 +54,10 @@ def finished(
 ) -> Iterator[tuple[Store, Summary]]:
     """The store when all trials are in it, and what the run did."""
     with computing(workers, cluster, time_limit) as asked, Store(store) as opened:
-        fit = contextlib.nullcontext(asked) if asked else fitting(preview(opened, selection, workers=1))
+        retried = retry is not None and selection.most > 1
+        fit = (
+            contextlib.nullcontext(asked) if asked else fitting(preview(opened, selection, workers=1), retried=retried)
+        )
         with fit as pool, following(opened) as follow:
             options = {"retry_failed": retry is not None, "accept_changes": accept_changes}
             summary = run_study(study, selection, store=opened, pool=pool, progress=follow, **options)

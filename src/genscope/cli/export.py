@@ -36,9 +36,11 @@ def export(
 
     Example: genscope export edelman2022-and --out trials.csv
     """
+    from genscope.cli._errors import complain
     from genscope.cli._files import write_frame
     from genscope.cli._output import echo, print_json
     from genscope.lab import Store
+    from genscope.lab.results.cautions import cautions
 
     ending = out.suffix.lower() if out is not None else ""
     if format is None and ending not in ("", ".csv", ".parquet"):
@@ -46,15 +48,25 @@ def export(
             f"export got --out {out}: the file's name must end in .csv or .parquet, or --format must say which."
         )
     with Store(store, read_only=True) as opened:
-        frame = _reading(opened, study, budget).frame
+        reading = _reading(opened, study, budget)
+    frame, warnings = reading.frame, [*cautions(reading)]
     kind: Format = format or ("csv" if ending == ".csv" else "parquet")
     path = out or Path(f"{study}.{kind}")
     write_frame(frame, path, csv=kind == "csv")
     facts = {"study": study, "file": str(path), "format": kind, "rows": frame.height, "columns": frame.columns}
+    for warning in warnings:
+        complain(f"warning: {warning}")
     if as_json:
-        print_json(facts)
+        print_json(facts | {"warnings": warnings, "sources": _sources(reading)})
     else:
         echo(f"{path}: {frame.height} trials, {frame.width} columns")
+
+
+def _sources(reading: "Reading") -> dict[str, str | None]:
+    """By the values of the column `provenance`, the digest of the code, as the warnings name it."""
+    return {
+        name: reading.origins.get(name, {}).get("sources", {}).get("digest") for name in reading.frame["provenance"]
+    }
 
 
 def _reading(store: "Store", study: str, budget: Budget | None) -> "Reading":

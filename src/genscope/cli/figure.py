@@ -36,12 +36,15 @@ def figure(
     Example: genscope figure mousavi2025-1str --number 1 --out figure.pdf
     """
     need("report", given="genscope figure")
+    from genscope.cli._errors import complain
     from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
     from genscope.report.file import write_figure
 
     with Store(store, read_only=True) as opened:
         drawn = write_figure(opened, out, study=study, number=number, budget=budget, where=where or ())
+    for warning in drawn.warnings:
+        complain(f"warning: {warning}")
     if as_json:
         facts = drawn._asdict()
         print_json({"figure": str(facts.pop("path")), "store": opened.url, "study": study, "number": number, **facts})

@@ -7,7 +7,8 @@ Guarantee: exact for what is shown.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from genscope.lab import Curves, Figure, Heatmap, Selection
+from genscope.lab import Curves, Figure, Heatmap, Selection, Trial
+from genscope.lab.results.again import again
 from genscope.report import words
 
 LONGEST = 2000  # points of a curve
@@ -18,6 +19,7 @@ SHORT = 12  # entries of a list that is written rather than drawn, unless a figu
 def facts(row: Mapping[str, Any], manifest: Mapping[str, Any], selection: Selection) -> dict[str, Any]:
     """The trial's values by what they look like; `selection` knows how its study is called."""
     axes = [axis for axis in manifest["axes"] if axis in row]
+    point = {axis: row[axis] for axis in axes}
     own = ("seed", "status", "error", "seconds", "compile_seconds", "finished", "id", "provenance", "study", "revision")
     measured = {name: value for name, value in row.items() if name not in {*axes, *own}}
     figures = [figure for facts in manifest.get("figures", ()) if (figure := _figure(facts)) is not None]
@@ -29,14 +31,14 @@ def facts(row: Mapping[str, Any], manifest: Mapping[str, Any], selection: Select
         "id": row["id"],
         "status": row["status"],
         "error": row["error"],
-        "point": [(axis.replace("_", " "), words.value(row[axis])) for axis in axes],
+        "point": [(axis.replace("_", " "), words.value(value)) for axis, value in point.items()],
         "seed": row["seed"],
         "values": [(name.replace("_", " "), words.value(value)) for name, value in plain.items()],
         "time": f"{words.duration(row['seconds'])}, and {words.duration(row['compile_seconds'])} compiling",
         "curves": [_curve(name, measured[name], measured, figures) for name in measured if name in curves],
         "matrices": [_matrix(name, value, measured, figures) for name, value in measured.items() if _depth(value) == 2],
         "others": [name.replace("_", " ") for name, value in measured.items() if _depth(value) > 2],
-        "command": selection.command_of({axis: row[axis] for axis in axes}, row["seed"]),
+        "command": again(selection, Trial(selection.study, selection.revision, point, row["seed"]), row["error"]),
     }
 
 

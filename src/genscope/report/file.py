@@ -4,6 +4,7 @@ Guarantee: exact; the same store gives the same SVG, and letters stay letters in
 """
 
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,11 +13,13 @@ from matplotlib.figure import Figure as Canvas
 
 from genscope.files import draft, picture_kind
 from genscope.lab import Figure, Reading, Selection, Store
+from genscope.lab.results.cautions import cautions
+from genscope.lab.results.mixtures import codes
 from genscope.lab.results.reading import largest
 from genscope.refusal import Refusal
 from genscope.report.opening import openings, picture
 from genscope.report.reduced import Reduced, heading, reduced
-from genscope.report.svg import PHONE, WIDTH, canvas, save, styled
+from genscope.report.svg import MUTED, PHONE, WIDTH, canvas, save, styled
 
 
 class FigureFile(NamedTuple):
@@ -27,6 +30,7 @@ class FigureFile(NamedTuple):
     selection: str
     trials: int
     others: Sequence[str]
+    warnings: Sequence[str]
 
 
 def chosen(
@@ -75,26 +79,49 @@ def write_figure(
     path = Path(out)
     kind = picture_kind(path)
     if study is None:
-        drawing, found = _opening(store, budget)
-        written = FigureFile(path, found, "", 0, ())
+        drawing, found, readings = _opening(store, budget)
+        warnings = [f"{name}: {caution}" for name, reading in readings.items() for caution in cautions(reading)]
+        written = FigureFile(path, found, "", 0, (), warnings)
+        notes = [f"{name}: {told}" for name, reading in readings.items() for told in _codes(reading)]
     else:
         selection, reading, others = _selected(store, study, budget, where)
         drawing, found = _figure(store, study, number, reading)
-        written = FigureFile(path, found, selection.title, len(reading.frame), [each.title for each in others])
+        titles, warnings = [each.title for each in others], [*cautions(reading)]
+        written = FigureFile(path, found, selection.title, len(reading.frame), titles, warnings)
+        notes = _codes(reading)
+    if notes:
+        _note(drawing, notes)
     with draft(path) as beside:
-        save(drawing, beside, kind)
+        save(drawing, beside, kind, cut="tight" if notes else None)
     return written
 
 
-def _opening(store: Store, budget: str | None) -> tuple[Canvas, str]:
+def _codes(reading: Reading) -> list[str]:
+    return [*codes(reading.frame, reading.origins)]
+
+
+def _note(drawing: Canvas, notes: Sequence[str]) -> None:
+    """Say under a drawing, outside of its layout, what must not be seen without it."""
+    wide = int(drawing.get_figwidth() * 72 / 5)  # pixels of a letter
+    lines = [line for note in notes for line in textwrap.wrap(f"Note: {note}.", wide)]
+    drawing.text(0.01, -0.01, "\n".join(lines), fontsize=9, va="top", color=MUTED)
+
+
+def _opening(store: Store, budget: str | None) -> tuple[Canvas, str, dict[str, Reading]]:
     manifests = store.manifests()
-    panels = openings((name, declared(facts), chosen(store, name, budget)[1]) for name, facts in manifests.items())
+    readings = {name: chosen(store, name, budget)[1] for name in manifests}
+    panels = openings((name, declared(facts), readings[name]) for name, facts in manifests.items())
     if not panels:
         raise Refusal(
             f"the store holds {', '.join(manifests) or 'no study yet'}, none of which the opening picture shows. "
             "Run genscope reproduce --budget quick, or name a study."
         )
-    return picture(panels), "; ".join(panel.found or panel.words for panel in panels)
+    shown = {panel.anchor.rpartition("-")[0]: None for panel in panels}
+    return (
+        picture(panels),
+        "; ".join(panel.found or panel.words for panel in panels),
+        {name: readings[name] for name in shown},
+    )
 
 
 def _selected(

@@ -12,6 +12,7 @@ import polars as pl
 from markupsafe import Markup
 
 from genscope.lab import Figure, Reading, Search, Selection
+from genscope.lab.results.again import again
 from genscope.lab.results.raised import own_line
 from genscope.lab.statistics.threshold import words_of
 from genscope.report import words
@@ -115,7 +116,7 @@ def show(
             _figure(facts, reading, f"{anchor}-{number}")
             for number, facts in enumerate(manifest.get("figures", ()), start=1)
         ],
-        failures=_failures(manifest, selection, reading.frame),
+        failures=_failures(selection, reading),
         facts=[*_effort(manifest, selection, reading), *_origin(origins)],
         command=_repeat(selection),
     )
@@ -152,17 +153,15 @@ def _repeat(selection: Selection) -> str:
     return f"{selection.command} {again}" if selection.command else ""
 
 
-def _failures(manifest: Mapping[str, Any], selection: Selection, frame: pl.DataFrame) -> WordTable | None:
+def _failures(selection: Selection, reading: Reading) -> WordTable | None:
     """The exceptions that trials raised, how often, and the command that meets the first of each again."""
-    failed = frame.filter(pl.col("status") == "failed")
+    failed = reading.frame.filter(pl.col("status") == "failed")
     if failed.is_empty():
         return None
-    axes = [axis for axis in manifest["axes"] if axis in frame.columns]
     rows = []
     for (error,), group in failed.group_by("error", maintain_order=True):
-        first = group.row(0, named=True)
-        again = selection.command_of({axis: first[axis] for axis in axes}, first["seed"])
-        rows.append([own_line(str(error)), str(group.height), again])
+        command = again(selection, reading.failed.get(group["id"][0]), str(error))
+        rows.append([own_line(str(error)), str(group.height), command])
     left = [[f"{len(rows) - _SHOWN} other errors", "", ""]] if len(rows) > _SHOWN else []
     return WordTable("Trials that raised an exception", ["error", "trials", "again"], rows[:_SHOWN] + left)
 

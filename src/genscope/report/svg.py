@@ -8,6 +8,7 @@ import re
 import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Literal
 
 import matplotlib
 import matplotlib.style
@@ -98,12 +99,12 @@ def inline(figure: Figure, name: str, label: str) -> str:
 
 
 @styled
-def save(figure: Figure, path: Path, kind: str) -> None:
-    """The figure as a file on white paper: vectors, or 200 dots per inch."""
+def save(figure: Figure, path: Path, kind: str, *, cut: Literal["tight"] | None = None) -> None:
+    """The figure as a file on white paper: vectors, or 200 dots per inch; cut "tight", around all that is drawn."""
     stamp = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
     with warnings.catch_warnings(), matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "genscope"}):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(path, format=kind, dpi=200 * 72 / 96, facecolor="white", metadata=stamp)
+        figure.savefig(path, format=kind, dpi=200 * 72 / 96, facecolor="white", metadata=stamp, bbox_inches=cut)
 
 
 def _writable(text: str) -> str:

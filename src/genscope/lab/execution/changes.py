@@ -24,7 +24,7 @@ def check_changes(store: Store, study: Study) -> None:
     ours = any(name.startswith("genscope/studies/") for name in now.parts)
     anew = "use another store" if ours else f"give the study a new revision (now {study.revision}) or use another store"
     raise Refusal(
-        f"{study.name} has more trials to run, but {number} stored ones were computed by different code: {files} "
-        f"changed since. Pooling them would mix two experiments. To start over, {anew}; to pool them anyway, use "
-        "--accept-changes (in Python accept_changes=True): every figure and verdict will then carry a note."
+        f"{study.name} has more trials to run, but {number} stored ones were computed by different code or settings: "
+        f"{files} changed since. Pooling them would mix two experiments. To start over, {anew}; to pool them anyway, "
+        "use --accept-changes (in Python accept_changes=True): every figure and verdict will then carry a note."
     )

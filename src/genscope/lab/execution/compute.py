@@ -165,7 +165,9 @@ class Computer:
         for pause in (*PAUSES, None):
             try:
                 return function(), None
-            except Exception as error:  # failure is data: it is stored with the trial, and the study goes on
+            # Failure is data: it is stored with the trial, and the study goes on. SystemExit is the trial's own: that
+            # of a signal comes up in the thread that drives the run, and Ctrl-C is a KeyboardInterrupt.
+            except (Exception, SystemExit) as error:
                 text = "".join(traceback.format_exception(error))
                 machine = is_of_the_machine(error)
             if not machine:

@@ -132,14 +132,14 @@ class Worker:
         self._studies.clear()
         if process is None:
             return "had not begun"
-        for pipe in (process.stdin, process.stdout):
-            with suppress(OSError):  # what was not sent yet is lost
-                pipe.close()  # pyright: ignore[reportOptionalMemberAccess]  # both are pipes
         try:
-            status = process.wait(_GRACE_SECONDS)
+            status = process.wait(_GRACE_SECONDS)  # the end of its input would end it with status 0
         except subprocess.TimeoutExpired:
             process.kill()
             status = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with suppress(OSError):  # what was not sent yet is lost
+                pipe.close()  # pyright: ignore[reportOptionalMemberAccess]  # both are pipes
         return f"ended with status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
 
     def _lines(self, order: Order, limit: float | None) -> Iterator[dict[str, Any]]:
@@ -202,7 +202,7 @@ class _EndedError(Exception):
 
 def _reason(end: _EndedError, time_limit: float | None) -> str:
     if end.late:
-        return f"the trial took longer than {time_limit:g} s, its limit, and its process was ended\n"
+        return f"the trial took longer than {time_limit:.15g} s, its limit, and its process was ended\n"
     if "SIGKILL" not in str(end):
         return f"the trial's process {end}, in each of {ATTEMPTS} attempts\n"
     return f"{MACHINE_FAILED}: its process {end} (as happens when memory runs out), in each of {ATTEMPTS} attempts\n"

@@ -54,10 +54,10 @@ def named(order: Order) -> Study:
     meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
     if (study.name, study.revision, study.stacked, study.batch, _digest(study)) != meant:
         raise Refusal(
-            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, but its code differs "
-            f"from that of {order['name']!r}, revision {order['revision']}, where the run was started, and their "
-            "results must not be mixed. Copy the same files to every machine and do not change them while the "
-            "study runs, or start the study again."
+            f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, but its code, or a setting "
+            f"of JAX, differs from that of {order['name']!r}, revision {order['revision']}, where the run was started, "
+            "and their results must not be mixed. Copy the same files to every machine, make settings such as "
+            "jax_enable_x64 in the study's file or in the environment, and change nothing while the study runs."
         )
     return study
 

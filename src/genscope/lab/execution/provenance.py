@@ -1,4 +1,4 @@
-"""Where a number comes from: the code, commit, library versions, device, processor, threads, Python.
+"""Where a number comes from: code, commit, library versions, settings, device, processor, threads, Python.
 
 Guarantee: exact where stated; a fact that cannot be found out is None, never guessed.
 """
@@ -6,12 +6,14 @@ Guarantee: exact where stated; a fact that cannot be found out is None, never gu
 import importlib.metadata
 import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
 
 from genscope.lab.execution.one_thread import threads
+from genscope.lab.plans.settings import settings
 from genscope.lab.plans.sources import Sources
 
 LIBRARIES = ("genscope", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
@@ -52,6 +54,9 @@ def provenance(study_file: Path | None = None, sources: Sources | None = None) -
         facts["study"] = {"file": study_file.name, "commit": commit(study_file.resolve())}
     if sources is not None:
         facts["sources"] = sources.facts()
+        facts["libraries"] |= _versions_of(sources.packages)
+    if changed := settings():
+        facts["settings"] = changed
     return facts
 
 
@@ -80,6 +85,15 @@ def _cpuinfo(field: str) -> str | None:
         return None
     lines = (line.partition(":") for line in text.splitlines())
     return next((value.strip() for name, _, value in lines if name.strip() == field), None)
+
+
+def _versions_of(packages: frozenset[str]) -> dict[str, str]:
+    """The versions of installed packages by the names that they are imported by, those of every study left out."""
+    others = packages - sys.stdlib_module_names - {*LIBRARIES}
+    if not others:
+        return {}
+    installed = importlib.metadata.packages_distributions()
+    return {name: importlib.metadata.version(installed[name][0]) for name in sorted(others) if name in installed}
 
 
 def _version(name: str) -> str | None:

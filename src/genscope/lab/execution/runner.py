@@ -12,9 +12,10 @@ import contextlib
 import itertools
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
+from typing import Any
 
 from genscope.lab.execution.changes import check_changes
 from genscope.lab.execution.interruption import between_steps
@@ -22,7 +23,7 @@ from genscope.lab.execution.pool import Pool, Submit
 from genscope.lab.execution.processes import Processes
 from genscope.lab.execution.schedule import Schedule, cost
 from genscope.lab.execution.threads import Threads
-from genscope.lab.plans.design import batches, rounds
+from genscope.lab.plans.design import Results, batches, rounds
 from genscope.lab.plans.manifest import manifest
 from genscope.lab.plans.selection import Selection, describe, select
 from genscope.lab.plans.study import Point, Study, Trial, canonical
@@ -93,7 +94,8 @@ def run(
 
     Trials are computed by this process, one at a time, by so many `workers`, or by a `pool` that several runs share.
     `progress` is called by the calling thread, after every batch and at least every `POLL_SECONDS`. An exception in a
-    trial is stored with that trial; `retry_failed` first removes such trials of the selection, so that they run again.
+    trial is stored with that trial; `retry_failed` runs such trials of the selection again, and each failure stays
+    stored until its trial has a new outcome.
     Where stored trials were computed by code that has changed since, nothing is added unless `accept_changes`.
     Ctrl-C and SIGTERM give back the leases and come out as KeyboardInterrupt and SystemExit.
     """
@@ -193,9 +195,9 @@ def _drive(sessions: Sequence["_Session"], store: Store, pool: Pool) -> Iterator
 class _PointRun:
     """One point on its way through its rounds; `stored` is how many of its seeds are finished, where that is known."""
 
-    def __init__(self, study: Study, selection: Selection, point: Point, store: Store, stored: int):
+    def __init__(self, study: Study, selection: Selection, point: Point, results: Results, stored: int):
         self._size = study.batch
-        self._rounds = rounds(selection, point, store.results)
+        self._rounds = rounds(selection, point, results)
         self.due: set[str] = set()
         self.over = selection.search is None and stored == len(selection.seeds)
         self.trials = stored if self.over else 0
@@ -236,6 +238,7 @@ class _Session:
         self._study, self._selection = study, selection
         self._store, self._pool, self._progress = store, pool, progress
         self._retry_failed, self._accept_changes = retry_failed, accept_changes
+        self._retried: float | None = None  # failures stored up to this moment run again
         self._submit: Submit | None = None
         self._done: set[str] = set()
         self._ready: deque[_Task] = deque()
@@ -287,7 +290,7 @@ class _Session:
         point, group = self._running.pop(future)
         with self._guarded():
             records = future.result()
-            self._store.add(records, leased=group)
+            self._store.add(records, leased=group, retried=self._retried)
             self._computed += len(records)
             self._failed += sum(record.error is not None for record in records)
             self._finish(point, group)
@@ -295,14 +298,14 @@ class _Session:
     def keep(self, future: "Future[list[Record]]") -> None:
         """Store what a worker has computed by now, at an end before the end."""
         if future.done() and not future.cancelled() and future.exception() is None:
-            self._store.add(future.result(), leased=self._running[future][1])
+            self._store.add(future.result(), leased=self._running[future][1], retried=self._retried)
 
     def look_elsewhere(self) -> None:
         """Take note of what other processes finished, and ask again for the rest."""
         tasks, self._elsewhere = self._elsewhere, []
         if not tasks:
             return
-        found = self._store.results([trial for _, group in tasks for trial in group])
+        found = self._results([trial for _, group in tasks for trial in group])
         for point, group in tasks:
             if all(trial.id in found for trial in group):
                 with self._guarded():
@@ -336,14 +339,14 @@ class _Session:
         study, store, selection = self._study, self._store, self._selection
         submit = self._pool.open(study)
         if self._retry_failed:
-            failed = [trial for trial in store.failed(study.name, study.revision) if selection.contains(trial)]
-            if failed and not self._accept_changes:
-                check_changes(store, study)
-            store.forget_failed(failed)
-        self._done = store.done(study.name, study.revision)
-        counts = {} if selection.search else store.stored_seeds(study.name, study.revision, selection.seeds)
+            self._retried = store.last_failure(study.name, study.revision)
+        self._done = store.done(study.name, study.revision, retried=self._retried)
+        seeds = selection.seeds
+        counts = (
+            {} if selection.search else store.stored_seeds(study.name, study.revision, seeds, retried=self._retried)
+        )
         for chosen in selection.points:
-            point = _PointRun(study, selection, chosen, store, counts.get(canonical(dict(chosen)), 0))
+            point = _PointRun(study, selection, chosen, self._results, counts.get(canonical(dict(chosen)), 0))
             self._points.append(point)
             if not point.over:  # the trials of a million finished ones need not be listed
                 self._advance(point)
@@ -353,6 +356,9 @@ class _Session:
         store.put_selection(selection)
         self._start, self._found = time.monotonic(), self._finished()
         self._submit = submit
+
+    def _results(self, trials: Sequence[Trial]) -> Mapping[str, Mapping[str, Any] | None]:
+        return self._store.results(trials, retried=self._retried)
 
     @contextlib.contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -370,7 +376,7 @@ class _Session:
     def _lease(self) -> _Task | None:
         while self._ready:
             offered = list(itertools.islice(self._ready, _WINDOW))
-            leased = self._store.lease([group for _, group in offered])
+            leased = self._store.lease([group for _, group in offered], retried=self._retried)
             for _ in offered:
                 task = self._ready.popleft()
                 if task[1] is leased:

@@ -14,29 +14,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from genscope.lab import values
+from genscope.lab.plans.spelling import words, written
 from genscope.lab.plans.study import BUDGETS, Point, Scalar, Study, Trial, canonical, trials
 from genscope.lab.statistics.threshold import Search
 from genscope.refusal import Refusal
 
 MOST_TRIALS = 1_000_000  # of one run: all of them are listed in memory
 
-Where = Mapping[str, Sequence[Scalar]]
+Where = Mapping[str, Sequence[Scalar | None]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """How a selection was asked for; `study` is a name, or `my_file.py:study`."""
+    """How a selection was asked for; `study` is a name, or `my_file.py:study`.
+
+    `mixed` are its axes that have texts and other values: where these look alike, texts are quoted.
+    """
 
     study: str
     budget: str = "standard"
     where: Where = field(default_factory=dict)
     seeds: int | None = None
     seed: int | None = None
+    mixed: Sequence[str] = field(default_factory=list)
 
     @property
     def options(self) -> list[tuple[str, str]]:
         """The options of `genscope run`, by name."""
-        chosen = [("where", f"{axis}={','.join(map(str, listed))}") for axis, listed in self.where.items()]
+        chosen = [
+            ("where", f"{axis}={written(listed, mixed=axis in self.mixed)}") for axis, listed in self.where.items()
+        ]
         given = [("seeds", self.seeds), ("seed", self.seed)]
         return [("budget", self.budget), *chosen, *((name, str(value)) for name, value in given if value is not None)]
 
@@ -96,9 +103,10 @@ class Selection:
 
     def command_of(self, point: Mapping[str, Any], seed: int) -> str:
         """What computes one trial of the study again."""
-        where = {axis: [value] for axis, value in point.items() if value is not None}
         asked = self.request or Request(self.study)
-        return Request(asked.study, asked.budget, where, seed=seed).command
+        axes = dict.fromkeys([*point, *asked.where, *(axis for each in self.points for axis in each)])
+        where = {axis: [point.get(axis)] for axis in axes}
+        return dataclasses.replace(asked, where=where, seeds=None, seed=seed).command
 
     def trials(self, point: Point, seeds: Iterable[int]) -> list[Trial]:
         """Trials of the study."""
@@ -124,7 +132,7 @@ class Selection:
             "seeds": None if self.search else [self.seeds.start, self.seeds.stop],
             "search": self.search and dataclasses.asdict(self.search),
             "grid": self.grid and dataclasses.asdict(self.grid),
-            "request": self.request and dataclasses.asdict(self.request),
+            "request": self.request and _told(self.request),
             "trial_seconds": self.trial_seconds,
         }
 
@@ -141,6 +149,11 @@ class Selection:
             facts["request"] and Request(**facts["request"]),
             facts["trial_seconds"],
         )
+
+
+def _told(request: Request) -> dict[str, Any]:
+    facts = dataclasses.asdict(request)
+    return facts if request.mixed else {name: value for name, value in facts.items() if name != "mixed"}
 
 
 _DETERMINING = ("points", "seeds", "search", "grid")
@@ -164,13 +177,14 @@ def select(
     """What a run of the study at a budget consists of.
 
     `where` gives values to axes: points of the plan that have them, and for a value that no point has, the plan's
-    points with that value put in. Values for the searched axis turn the search off. `seeds` is the number of
-    repetitions, `seed` the one repetition to run. `reference` is how the command line finds the study, if not by name.
+    points with that value put in; None asks for the points without the axis. Values for the searched axis turn the
+    search off. `seeds` is the number of repetitions, `seed` the one repetition to run. `reference` is how the command
+    line finds the study, if not by name.
     """
     plan = study.plan(budget)
-    request = Request(
-        reference or study.name, budget, {axis: list(v) for axis, v in (where or {}).items()}, seeds, seed
-    )
+    asked = {axis: list(chosen) for axis, chosen in (where or {}).items()}
+    mixed = [axis for axis in study.axes() if str in (kinds := _kinds(study, axis)) and len(kinds) > 1]
+    request = Request(reference or study.name, budget, asked, seeds, seed, mixed)
     where = dict(request.where)
     values.check_names(study.axes())
     _check_seeds(study, seeds, seed)
@@ -179,7 +193,7 @@ def select(
     points: list[Point] = [dict(point) for point in plan.points]
     search = plan.search
     if search is not None and search.axis in where:
-        sizes = where.pop(search.axis)
+        sizes = [size for size in where.pop(search.axis) if size is not None]
         points = [{**point, search.axis: size} for point in points for size in sizes]
         search = None
     for axis, chosen in where.items():
@@ -225,7 +239,9 @@ def _check_points(study: Study, points: Collection[Point], seeds: int) -> None:
             raise Refusal(f"{study.name} got {describe(point)}, which is impossible: {error}") from error
 
 
-def _with_value(points: Sequence[Point], axis: str, value: Scalar) -> Iterable[Point]:
+def _with_value(points: Sequence[Point], axis: str, value: Scalar | None) -> Iterable[Point]:
+    if value is None:
+        return [point for point in points if axis not in point]
     found = [point for point in points if axis in point and same(point[axis], value)]
     return found or [{**point, axis: value} for point in points if axis in point]
 
@@ -252,12 +268,22 @@ def _check_seeds(study: Study, seeds: int | None, seed: int | None) -> None:
 
 
 def _known(study: Study, axis: str) -> list[Scalar]:
+    return list({canonical(value): value for value in _listed(study, axis)}.values())
+
+
+def _listed(study: Study, axis: str) -> Iterable[Scalar]:
     plans = [study.plan(budget) for budget in BUDGETS]
-    listed = [point[axis] for plan in plans for point in plan.points if axis in point]
-    return list({canonical(value): value for value in listed}.values())
+    return (point[axis] for plan in plans for point in plan.points if axis in point)
 
 
-def _check_axis(study: Study, axis: str, chosen: Sequence[Scalar]) -> None:
+def _is_ragged(study: Study, axis: str) -> bool:
+    """Whether some points do not have the axis; one that is searched has its values from the search."""
+    plans = [study.plan(budget) for budget in BUDGETS]
+    searched = {plan.search.axis for plan in plans if plan.search is not None}
+    return axis not in searched and any(axis not in point for plan in plans for point in plan.points)
+
+
+def _check_axis(study: Study, axis: str, chosen: Sequence[Scalar | None]) -> None:
     if axis not in study.axes():
         raise Refusal(
             f"{study.name} got a value for {axis!r}: its axes are {', '.join(study.axes()) or 'none'}. "
@@ -268,6 +294,10 @@ def _check_axis(study: Study, axis: str, chosen: Sequence[Scalar]) -> None:
     known, kinds = _known(study, axis), _kinds(study, axis)
     numeric = kinds <= {int, float}
     for value in chosen:
+        if value is None:
+            if not _is_ragged(study, axis):
+                raise Refusal(f"{study.name} got {axis}=None: every point has a value for {axis}. Name one.")
+            continue
         if not _storable(value):
             raise Refusal(
                 f"{study.name} got {axis}={value}: numbers must be finite and fit in 64 bits. Choose another."
@@ -286,7 +316,7 @@ def _storable(value: Scalar) -> bool:
 
 
 def _kinds(study: Study, axis: str) -> set[type]:
-    return {type(value) for value in _known(study, axis)} or {int}  # an axis that is only searched has sizes
+    return {type(value) for value in _listed(study, axis)} or {int}  # an axis that is only searched has sizes
 
 
 def describe(point: Point) -> str:
@@ -294,17 +324,24 @@ def describe(point: Point) -> str:
     return " ".join(f"{axis}={value}" for axis, value in point.items()) or "the only point"
 
 
-def parse_where(study: Study, texts: Iterable[str]) -> dict[str, list[Scalar]]:
-    """Values of axes from texts such as `context_length=100,200`, in the type that the axis has in the study."""
-    where: dict[str, list[Scalar]] = {}
+def parse_where(study: Study, texts: Iterable[str]) -> dict[str, list[Scalar | None]]:
+    """Values of axes from texts such as `context_length=100,200`, in the type that the axis has in the study.
+
+    A quoted value is a text; no value, where some points do not have the axis, is None.
+    """
+    where: dict[str, list[Scalar | None]] = {}
     for text in texts:
         axis, equals, listed = text.partition("=")
         axis = axis.strip()
         if not equals:
             raise Refusal(f"{study.name} got {text!r}: write axis=value,value, such as context_length=100,200.")
         if axis in study.axes():
-            words = [word.strip() for word in listed.split(",")]
-            chosen = [_value(study, axis, word, _kinds(study, axis)) for word in words if word]
+            kinds, ragged = _kinds(study, axis), _is_ragged(study, axis)
+            chosen = [
+                text if quoted else _value(study, axis, text, kinds) if text else None
+                for text, quoted in words(listed)
+                if text or quoted or ragged
+            ]
         else:
             chosen = []
         _check_axis(study, axis, chosen)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from genscope.lab.plans.settings import settings
 from genscope.lab.plans.study import Study
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -34,9 +35,11 @@ _BLOCKS = (ast.If, ast.Try, ast.For, ast.While, ast.With)
 
 @dataclass(frozen=True)
 class Sources:
-    """Digests of the text that computes a trial, by file."""
+    """Digests of the text that computes a trial, by file; and of JAX's settings that are not its own."""
 
     parts: Mapping[str, str]
+    packages: frozenset[str] = frozenset()
+    """What the user's files among them import."""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -56,7 +59,9 @@ def sources(study: Study) -> Sources | None:
     declared = {"paired": sorted(study.paired), "stacked": study.stacked}
     if study.stacked:
         declared |= {"batch": study.batch, "static": sorted(study.static)}
-    return Sources({**found.parts, f"Study({', '.join(declared)})": _short(json.dumps(declared))})
+    parts = {**found.parts, f"Study({', '.join(declared)})": _short(json.dumps(declared))}
+    parts |= {f"JAX's setting {name}={value}": _short(repr(value)) for name, value in settings().items()}
+    return Sources(parts, found.packages)
 
 
 def function_sources(function: Callable[..., Any]) -> Sources | None:
@@ -75,7 +80,7 @@ def function_sources(function: Callable[..., Any]) -> Sources | None:
     parts = {_shown(file, home.file.parent): _short(text) for file, text in traversal.texts().items()}
     if bound:
         parts["bound arguments"] = _short(repr(bound))
-    return Sources(parts)
+    return Sources(parts, frozenset(traversal.packages()))
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -282,6 +287,14 @@ class _Traversal:
         return {
             file: "\n".join(_content(*found[line]).text for line in sorted(found)) for file, found in self.taken.items()
         }
+
+    def packages(self) -> Iterator[str]:
+        """The first names of what the user's files import."""
+        modules = {module for found in self.taken.values() for module, _ in found.values()}
+        for module in modules:
+            if not module.file.is_relative_to(_PACKAGE):
+                imports = [each for meanings in module.bindings.values() for each in meanings]
+                yield from (each.module.partition(".")[0] for each in imports if isinstance(each, _Import))
 
     def _import(self, meaning: _Import, attributes: Chain) -> None:
         self._ask(meaning.module, attributes if meaning.name is None else (meaning.name, *attributes))

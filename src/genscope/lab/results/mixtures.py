@@ -7,7 +7,7 @@ Guarantee: exact; trials of code that is not known (stored by an older genscope)
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -15,8 +15,6 @@ import polars as pl
 from genscope.lab.plans.sources import changed_parts
 from genscope.lab.results.raised import own_line
 from genscope.lab.storage.store import MACHINE_FAILED
-
-_VERSIONED = ("jax", "jaxlib", "numpy", "scipy")
 
 
 def failed_trials(frame: pl.DataFrame) -> pl.DataFrame:
@@ -39,28 +37,64 @@ def failures(frame: pl.DataFrame) -> Iterator[str]:
 
 def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """One sentence for each way in which the trials that count were not computed alike."""
-    counted = frame.filter(pl.col("status") == "ok")["provenance"].value_counts(sort=True).rows()
-    facts = [(origins.get(name, {}), number) for name, number in counted]
-    codes = _tally(facts, lambda each: each.get("sources", {}).get("digest"))
-    if len(codes) > 1:
-        parts = {each["sources"]["digest"]: each["sources"]["parts"] for each, _ in facts if each.get("sources")}
-        texts = list(parts.values())
-        changed = sorted({name for text in texts[1:] for name in changed_parts(texts[0], text)})
-        which = f"; {', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''} changed" if changed else ""
-        yield f"different code computed these trials ({_counts(codes)}){which}: they are pooled here all the same"
-    threads = _known(facts, lambda each: (each.get("threads") or {}).get("xla"))
-    if len(threads) > 1:
-        yield f"these trials were computed on different numbers of threads ({_counts(threads)}): last digits differ"
+    facts = _counted(frame, origins)
+    yield from codes(frame, origins)
+    for name, what in (("xla", "threads"), ("blas", "threads of BLAS")):
+        threads = _known(facts, lambda each, name=name: (each.get("threads") or {}).get(name))
+        if len(threads) > 1:
+            yield f"these trials were computed on different numbers of {what} ({_counts(threads)}): last digits differ"
     vectors = _known(facts, lambda each: each.get("instructions"))
     if len(vectors) > 1:
         yield f"processors with different instructions computed these trials ({_counts(vectors)}): last digits differ"
-    versions = _known(facts, lambda each: _versions(each.get("libraries") or {}))
+    devices = _known(facts, lambda each: each.get("device"))
+    if len(devices) > 1:
+        yield f"different devices computed these trials ({_counts(devices)}): last digits differ"
+    versions = _known(facts, _differing([_versions(each) for each, _ in facts]))
     if len(versions) > 1:
         yield f"different versions of libraries computed these trials ({_counts(versions)}): last digits may differ"
 
 
-def _versions(libraries: Mapping[str, str]) -> str | None:
-    return ", ".join(f"{name} {libraries[name]}" for name in _VERSIONED if libraries.get(name)) or None
+def codes(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence where the trials that count are two experiments: of different code, or at different precision."""
+    facts = _counted(frame, origins)
+    digests = _tally(facts, lambda each: each.get("sources", {}).get("digest"))
+    settings = _tally(facts, lambda each: _words(each.get("settings") or {}))
+    if len(digests) > 1:
+        parts = {each["sources"]["digest"]: each["sources"]["parts"] for each, _ in facts if each.get("sources")}
+        texts = list(parts.values())
+        changed = sorted({name for text in texts[1:] for name in changed_parts(texts[0], text)})
+        which = f"; {', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''} changed" if changed else ""
+        yield f"different code computed these trials ({_counts(digests)}){which}: they are pooled here all the same"
+    elif len(settings) > 1:
+        yield f"JAX's settings differ among these trials ({_counts(settings)}): they are pooled here all the same"
+
+
+def _counted(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+    """The facts of each provenance, and how many of the trials that count have it."""
+    counted = frame.filter(pl.col("status") == "ok")["provenance"].value_counts(sort=True).rows()
+    return [(origins.get(name, {}), number) for name, number in counted]
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "its own"
+
+
+def _versions(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Versions by name; that of genscope is left out, whose code counts and not its version."""
+    found = {"python": facts.get("python"), **(facts.get("libraries") or {})}
+    return {name: version for name, version in found.items() if version and name != "genscope"}
+
+
+def _differing(versions: list[dict[str, str]]) -> Callable[[Mapping[str, Any]], str | None]:
+    """What is told of versions: those of which there are two."""
+    known = {name: {each[name] for each in versions if name in each} for every in versions for name in every}
+    told = [name for name, found in known.items() if len(found) > 1]
+
+    def tell(facts: Mapping[str, Any]) -> str | None:
+        mine = _versions(facts)
+        return ", ".join(f"{name} {mine[name]}" for name in told if name in mine) or None
+
+    return tell
 
 
 def _tally(facts: list[tuple[Mapping[str, Any], int]], fact: Any) -> Counter[Any]:

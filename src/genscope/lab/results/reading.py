@@ -40,6 +40,8 @@ class Reading:
     """Whose thresholds they are."""
     origins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The facts behind the frame's column `provenance`."""
+    failed: Mapping[str, Trial] = field(default_factory=dict)
+    """The stored trials that raised an exception, by identity; a frame has axes of several types in one."""
 
     @functools.cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -79,29 +81,32 @@ def _estimate(search: Search, counts: tuple[tuple[float, tuple[float, float]], .
 
 def read(store: Store, selection: Selection) -> Reading:
     """The stored part of a selection."""
-    return _read(
-        store.frame(selection.study, selection.revision),
-        selection,
-        store.provenances(selection.study, selection.revision),
-    )
+    return _read(_Stored(store, selection.study, selection.revision), selection)
 
 
 def largest(store: Store, selections: Sequence[Selection]) -> tuple[Selection, Reading]:
     """The largest selection of a study that is all stored; if none is, the one of which most is stored."""
-    study, revision = selections[0].study, selections[0].revision
-    frame, origins = store.frame(study, revision), store.provenances(study, revision)
+    stored = _Stored(store, selections[0].study, selections[0].revision)
     found: list[tuple[Selection, Reading]] = []
     for selection in sorted(reversed(selections), key=lambda each: -each.most):  # of equals, the latest
-        found.append((selection, _read(frame, selection, origins)))
+        found.append((selection, _read(stored, selection)))
         if not found[-1][1].missing:
             break
     return max(reversed(found), key=lambda pair: (not pair[1].missing, pair[1].frame.height))
 
 
-def _read(frame: pl.DataFrame, selection: Selection, origins: Mapping[str, Mapping[str, Any]]) -> Reading:
-    search = selection.search or selection.grid
+class _Stored:
+    """What the store holds of a study."""
+
+    def __init__(self, store: Store, study: str, revision: int):
+        self.frame, self.origins = store.frame(study, revision), store.provenances(study, revision)
+        self.failed = {trial.id: trial for trial in store.failed(study, revision)}
+
+
+def _read(all_stored: _Stored, selection: Selection) -> Reading:
+    frame, search = all_stored.frame, selection.search or selection.grid
     if selection.request is None:
-        return Reading(frame, (), 0, search, origins)
+        return Reading(frame, (), 0, search, all_stored.origins, all_stored.failed)
     outcome = search.outcome if search and search.outcome in frame.columns else "status"
     known = frame.select("id", "status", pl.col(outcome).alias("outcome")).rows()
     found = {name: {outcome: value} if status == "ok" else None for name, status, value in known}
@@ -116,7 +121,7 @@ def _read(frame: pl.DataFrame, selection: Selection, origins: Mapping[str, Mappi
                 break
     chosen = frame.filter(pl.col("id").is_in([trial.id for trial in stored])) if stored else frame.clear()
     estimates = () if search is None else _thresholds(selection, search, stored, found)
-    return Reading(chosen, tuple(estimates), missing, search, origins)
+    return Reading(chosen, tuple(estimates), missing, search, all_stored.origins, all_stored.failed)
 
 
 def _thresholds(

@@ -57,9 +57,16 @@ def batch_id(batch: Sequence[Trial]) -> str:
 
 
 def take(
-    connection: sa.Connection, batches: Sequence[Sequence[Trial]], holder: Holder, seconds: float
+    connection: sa.Connection,
+    batches: Sequence[Sequence[Trial]],
+    holder: Holder,
+    seconds: float,
+    counts: sa.ColumnElement[bool],
 ) -> Sequence[Trial] | None:
-    """Lease the first batch that is neither held nor finished; the caller notes it in `holder.batches`."""
+    """Lease the first batch that is neither held nor finished; the caller notes it in `holder.batches`.
+
+    Of the stored trials those that `counts` is true of are finished.
+    """
     # Under the lock no lease comes or goes, and what a lease that is gone stood for is committed: so a batch found
     # free and unfinished below is still both when its lease is written.
     database.lock(connection, "leases")
@@ -75,14 +82,14 @@ def take(
     lease = {"holder": holder.name, "host": holder.host, "pid": holder.pid, "expires": now + seconds}
     for batch in batches:
         name = batch_id(batch)
-        if name not in held and not _finished(connection, batch):
+        if name not in held and not _finished(connection, batch, counts):
             connection.execute(sa.insert(LEASE).values(batch=name, **lease))
             return batch
     return None
 
 
-def _finished(connection: sa.Connection, batch: Sequence[Trial]) -> bool:
-    stored = sa.select(sa.func.count()).where(TRIAL.c.id.in_([trial.id for trial in batch]))
+def _finished(connection: sa.Connection, batch: Sequence[Trial], counts: sa.ColumnElement[bool]) -> bool:
+    stored = sa.select(sa.func.count()).where(TRIAL.c.id.in_([trial.id for trial in batch]), counts)
     return connection.scalar(stored) == len({trial.id for trial in batch})
 
 

@@ -123,10 +123,13 @@ class Store:
 
     # Trials
 
-    def add(self, records: Iterable[Record], *, leased: Sequence[Trial] | None = None) -> None:
-        """Store finished trials in one transaction; a trial that is already stored stays as it is.
+    def add(
+        self, records: Iterable[Record], *, leased: Sequence[Trial] | None = None, retried: float | None = None
+    ) -> None:
+        """Store finished trials in one transaction; one that is already stored stays, unless it is `retried`.
 
-        The same transaction gives back the batch `leased`.
+        The same transaction gives back the batch `leased`. Here and below, failures that were stored up to the moment
+        `retried` do not count: their trials run again, and are replaced when they have a new outcome.
         """
         rows, facts = [], {}
         for record in records:
@@ -151,11 +154,20 @@ class Store:
         if rows:
             # In one order, whoever writes: two writers of the same trials wait for each other and never in a circle.
             rows.sort(key=operator.itemgetter("id"))
-            self._insert(rows, [{"id": name, "facts": facts[name]} for name in sorted(facts)], leased)
+            self._insert(rows, [{"id": name, "facts": facts[name]} for name in sorted(facts)], leased, retried)
 
     @patient
-    def _insert(self, rows: list[dict[str, Any]], sources: list[dict[str, str]], leased: Sequence[Trial] | None):
+    def _insert(
+        self,
+        rows: list[dict[str, Any]],
+        sources: list[dict[str, str]],
+        leased: Sequence[Trial] | None,
+        retried: float | None,
+    ):
         with self._write() as connection:
+            if retried is not None:
+                for ids in _chunks([row["id"] for row in rows]):
+                    connection.execute(sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), ~_counts(retried)))
             connection.execute(database.insert_new(connection, PROVENANCE), checksums.sealed(PROVENANCE, sources))
             connection.execute(database.insert_new(connection, TRIAL), checksums.sealed(TRIAL, rows))
             if leased is not None:
@@ -164,21 +176,21 @@ class Store:
             self._holder.batches.discard(leases.batch_id(leased))
 
     @patient
-    def done(self, study: str, revision: int | None = None) -> set[str]:
+    def done(self, study: str, revision: int | None = None, *, retried: float | None = None) -> set[str]:
         """Identities of the finished trials of a study, failed ones among them; of all revisions, or of one."""
-        query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study)
+        query = sa.select(TRIAL.c.id).where(TRIAL.c.study == study, _counts(retried))
         if revision is not None:
             query = query.where(TRIAL.c.revision == revision)
         with self.reading() as connection:
             return {name for (name,) in _plain_rows(connection, query)}
 
     @patient
-    def stored_seeds(self, study: str, revision: int, seeds: range) -> dict[str, int]:
+    def stored_seeds(self, study: str, revision: int, seeds: range, *, retried: float | None = None) -> dict[str, int]:
         """Per point, by its canonical text, how many of the seeds (of step 1) are stored; points without are left out.
 
         It reads an index alone: for a million trials a fraction of the time that `done` takes.
         """
-        chosen = (TRIAL.c.seed >= seeds.start) & (TRIAL.c.seed < seeds.stop)
+        chosen = (TRIAL.c.seed >= seeds.start) & (TRIAL.c.seed < seeds.stop) & _counts(retried)
         counts: Counter[str] = Counter()
         for text, number in self._by_point(study, revision, chosen, sa.func.count()):
             counts[text] += number
@@ -203,12 +215,12 @@ class Store:
         return [[canonical(values.decode(text)), *rest] for text, *rest in rows]
 
     @patient
-    def results(self, trials: Sequence[Trial]) -> dict[str, dict[str, Any] | None]:
+    def results(self, trials: Sequence[Trial], *, retried: float | None = None) -> dict[str, dict[str, Any] | None]:
         """Values of those of the trials that are finished, by identity; None for one that failed."""
         found: dict[str, dict[str, Any] | None] = {}
         with self.reading() as connection:
             for ids in _chunks([trial.id for trial in trials]):
-                for row in self._sound(connection, TRIAL, TRIAL.c.id.in_(ids)):
+                for row in self._sound(connection, TRIAL, TRIAL.c.id.in_(ids), _counts(retried)):
                     found[row["id"]] = values.decode(row["result"]) if row["status"] == "ok" else None
         return found
 
@@ -224,14 +236,13 @@ class Store:
             ]
 
     @patient
-    def forget_failed(self, trials: Sequence[Trial]) -> int:
-        """Remove those of the trials that failed, so that they run again; how many were removed."""
-        removed = 0
-        with self._write() as connection:
-            for ids in _chunks([trial.id for trial in trials]):
-                query = sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), TRIAL.c.status == "failed")
-                removed += connection.execute(query).rowcount
-        return removed
+    def last_failure(self, study: str, revision: int) -> float | None:
+        """When the last trial of a study raised an exception, in seconds since 1970; None if none did."""
+        query = sa.select(sa.func.max(TRIAL.c.finished)).where(
+            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
+        )
+        with self.reading() as connection:
+            return connection.scalar(query)
 
     @patient
     def frame(
@@ -320,13 +331,13 @@ class Store:
     # Leases
 
     @patient
-    def lease(self, batches: Sequence[Sequence[Trial]]) -> Sequence[Trial] | None:
+    def lease(self, batches: Sequence[Sequence[Trial]], *, retried: float | None = None) -> Sequence[Trial] | None:
         """The first batch that nobody holds and that is not finished, now held by this store; None if there is none.
 
         The lease expires after `lease_seconds` unless renewed.
         """
         with self._write() as connection:
-            taken = leases.take(connection, batches, self._holder, self.lease_seconds)
+            taken = leases.take(connection, batches, self._holder, self.lease_seconds, _counts(retried))
         if taken is not None:
             self._holder.batches.add(leases.batch_id(taken))
         return taken
@@ -451,6 +462,11 @@ class Store:
                 newest = database.insert_or_replace(connection, STUDY, newer="updated")
                 insert = newest if table is STUDY else database.insert_new(connection, table)
                 connection.execute(insert, checksums.sealed(table, rows))
+
+
+def _counts(retried: float | None) -> sa.ColumnElement[bool]:
+    """Of which rows of trials it is true that they are not to run again."""
+    return sa.true() if retried is None else (TRIAL.c.status != "failed") | (TRIAL.c.finished > retried)
 
 
 def _plain_rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Sequence[Any]]:
