@@ -1,4 +1,5 @@
 import hashlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -138,6 +139,13 @@ def test_paths_that_cannot_be_stores(tmp_path):
     with pytest.raises(FileNotFoundError, match="Run a study with this store first"):
         Store(f"sqlite:///{tmp_path}/none.db", read_only=True)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read_only):
+    os.mkfifo(tmp_path / "pipe.db")
+    with pytest.raises(ValueError, match="a pipe or a device: a SQLite store is a file"):
+        Store(f"sqlite:///{tmp_path}/pipe.db", read_only=read_only)
 
 
 @pytest.mark.parametrize("read_only", [False, True])

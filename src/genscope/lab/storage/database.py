@@ -87,7 +87,7 @@ def _check_options(url: sa.URL) -> None:
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     for name, value in url.query.items():
         if name not in known or not isinstance(value, str):
-            found = "twice" if name in known else "which is none of libpq's"
+            found = "twice" if name in known else "which is not one of libpq's"
             raise Refusal(
                 f"Store got a PostgreSQL URL with the option {name[:40]!r}, {found}: options must be libpq's, such "
                 "as sslmode and connect_timeout, each given once. Correct its name, or leave it out."
@@ -212,6 +212,8 @@ def _begin_immediate(connection: sqlite3.Connection) -> None:
 def _check_file(path: Path, *, read_only: bool) -> None:
     if path.is_dir():
         raise Refusal(f"Store got {path}, a directory: a SQLite store is a file. Add a file name to the URL.")
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise Refusal(f"Store got {path}, a pipe or a device: a SQLite store is a file. Correct the path.")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"Store got {path}, but there is no directory {path.parent}: a store must be created in an existing "
