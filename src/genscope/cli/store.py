@@ -81,7 +81,7 @@ def check(
 
     Example: genscope store check sqlite:///results.db
     """
-    from genscope.cli._output import echo, print_json
+    from genscope.cli._output import counted, echo, print_json
     from genscope.lab import check_store
 
     found = check_store(store)
@@ -92,8 +92,8 @@ def check(
         echo(f"{found.store}: {'sound' if found.sound else 'damaged'}; version {found.version}; rows: {rows}")
         for problem in found.problems:
             echo(f"- {problem}")
-        held = f"{found.leases} batches are being computed"
-        echo(f"{held}, {found.orphaned} leases are of processes that are gone (the next run takes these over)")
+        held, gone = counted(found.leases, "batch", "batches"), counted(found.orphaned, "lease")
+        echo(f"{held} in progress, {gone} of processes that are gone (the next run takes these over)")
         if not found.sound:
             echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
     if not found.sound:
