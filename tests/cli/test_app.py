@@ -211,6 +211,20 @@ def test_progress_without_a_terminal_is_a_line_at_the_start_and_one_at_the_end(c
     assert last.endswith("trials/s, done") or last.endswith("s/trial, done")
 
 
+def test_a_store_that_is_removed_during_a_run_is_a_message(program, directory):
+    process = program("run", f"{TOYS}:slow", "--workers", "1")
+    deadline = time.monotonic() + 60
+    while _trials(file := directory / "genscope.db") < 1:
+        assert time.monotonic() < deadline, "no trial was stored"
+        time.sleep(0.1)
+    file.unlink()
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (2, ""), stderr
+    assert f"The store {file} was removed or replaced while it was in use" in stderr
+    assert "Traceback" not in stderr
+    assert not file.exists()
+
+
 def test_a_disk_that_fills_up_during_a_run_loses_nothing(call_json, directory):
     limited = (
         "import resource, runpy\n"

@@ -193,6 +193,23 @@ def test_an_empty_file_becomes_a_store(tmp_path):
         assert store.frame("s").height == 3
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_is_removed_while_it_is_in_use_is_noticed(tmp_path, replaced):
+    file = tmp_path / "store.db"
+    url = make(file)
+    with Store(url) as store:
+        file.unlink()
+        if replaced:
+            make(file)
+        for use in (lambda: store.put_verdict("A1", "quick", {}), lambda: store.frame("s")):
+            with pytest.raises(FileNotFoundError, match=r"was removed or replaced while.*run the same command again"):
+                use()
+    assert file.exists() == replaced
+    if replaced:
+        with Store(url) as store:  # that of the other store
+            assert store.verdicts() == []
+
+
 def test_write_ahead_logging_is_on(tmp_path):
     make(tmp_path / "store.db")
     connection = sqlite3.connect(tmp_path / "store.db")
