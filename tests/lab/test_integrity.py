@@ -9,7 +9,7 @@ import pytest
 from genscope.lab import Record, Store, Study, check_store, grid, select
 from genscope.lab.plans.manifest import manifest
 from genscope.lab.storage.failures import Damaged
-from genscope.lab.storage.rescue import copy_sound
+from genscope.lab.storage.rescue import _open, _rows, copy_sound
 from genscope.refusal import Refusal
 from tests.lab.damage import PAGE, accidents
 from tests.lab.store_contract import dead_process
@@ -176,14 +176,17 @@ def test_a_false_result_does_not_hide_behind_an_older_version(sound, tmp_path):
     assert (rescued.copied["trial"], rescued.left["trial"]) == (156, 4)
 
 
-def test_what_is_left_of_a_file_that_was_cut_is_copied(sound, tmp_path):
+@pytest.mark.parametrize("share", [0.6, 0.7, 0.8, 0.9])
+def test_what_is_left_of_a_file_that_was_cut_is_copied(sound, tmp_path, share):
     content, rows = sound
     file = tmp_path / "cut.db"
-    file.write_bytes(content[: 2 * len(content) // 3])
+    file.write_bytes(content[: int(share * len(content))])
     with pytest.raises(Damaged):
         Store(f"sqlite:///{file}", read_only=True)
+    with contextlib.closing(_open(file)) as connection:
+        numbers = [n for n in range(1, 161) if [*_rows(connection, "SELECT * FROM trial WHERE rowid = ?", n)]]
     with Store(f"sqlite:///{tmp_path}/rescued.db") as target:
-        assert copy_sound(f"sqlite:///{file}", target).copied["trial"] > 60
+        assert copy_sound(f"sqlite:///{file}", target).copied["trial"] >= len(numbers) - 2 > 0
         found = target.frame("s", 1).drop("finished").rows()
     assert {*map(str, found)} <= {*map(str, rows)}
 

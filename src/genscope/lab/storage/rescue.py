@@ -23,6 +23,7 @@ from genscope.lab.storage.schema import CHECKED, PROVENANCE, TRIAL
 from genscope.lab.storage.store import Store
 
 _MOST_SINGLE = 2_000_000  # rows that are asked for one by one
+_BEYOND = 1_000  # numbers that are tried after the last one that is known: where a file was cut, none may be
 Row = dict[str, Any]
 
 
@@ -77,11 +78,12 @@ def _reachable(connection: sqlite3.Connection, table: sa.Table) -> dict[int, Row
     for way in ways:
         for row in _rows(connection, way):
             found[row.pop("_row")] = row
-    highest = max([*found, *_numbers(connection, table)], default=0)
-    for number in range(1, min(highest, _MOST_SINGLE) + 1):
+    last, number = max([*found, *_numbers(connection, table)], default=0), 0
+    while (number := number + 1) <= min(last + _BEYOND, _MOST_SINGLE):
         if number not in found:
-            for row in _rows(connection, f"{select} WHERE rowid = {number}"):
+            for row in _rows(connection, f"{select} WHERE rowid = ?", number):
                 found[row.pop("_row")] = row
+                last = max(last, number)
     return found
 
 
@@ -93,10 +95,10 @@ def _numbers(connection: sqlite3.Connection, table: sa.Table) -> Iterator[int]:
         yield from (row["_row"] for row in _rows(connection, query))
 
 
-def _rows(connection: sqlite3.Connection, query: str) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection, query: str, *values: int) -> Iterator[Row]:
     """The rows of a query until the database fails; a table that is not there has none."""
     try:
-        for row in connection.execute(query):
+        for row in connection.execute(query, values):
             yield dict(zip(row.keys(), tuple(row), strict=True))
     except sqlite3.Error:
         return
