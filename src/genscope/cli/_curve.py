@@ -14,7 +14,6 @@ from genscope.bounds import ALL, Bound
 from genscope.bounds._parameters import STEPS, Number, Parameter
 from genscope.cli._output import echo, print_table
 from genscope.extras import need
-from genscope.files import draft, picture_kind
 from genscope.refusal import Refusal
 
 _STEEP = 50  # ratio of the largest to the smallest value from which their axis is logarithmic
@@ -110,6 +109,8 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
     """Draw the value of a bound against the axis, with the trivial value where there is one, and what is vacuous."""
     need("report", given=f"bound got --plot {path}")
     from matplotlib.figure import Figure
+
+    from genscope.files import draft, picture_kind
 
     kind = picture_kind(path)
     finite = [(value, bound.value) for value, bound in curve if math.isfinite(bound.value)]
