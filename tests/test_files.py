@@ -1,4 +1,6 @@
 import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,63 @@ def test_a_place_that_cannot_be_written_is_named(old, monkeypatch):
     monkeypatch.setattr(files.os, "open", refused)
     with pytest.raises(OSError, match=r"cannot be written \(Permission denied\).*Choose another directory"):
         write(old)
+
+
+@pytest.mark.parametrize("target", ["out.txt", "absent.txt"])
+def test_a_link_is_followed_and_stays(old, target):
+    link = old.with_name("link.txt")
+    link.symlink_to(target)
+    check_place(link, "the trials", "trials.csv")
+    write(link)
+    assert os.readlink(link) == target
+    assert old.with_name(target).read_text() == "new"
+
+
+def test_a_link_to_nowhere_is_refused_and_one_in_a_circle_told(tmp_path):
+    (tmp_path / "link").symlink_to("absent/x.csv")
+    with pytest.raises(ValueError, match=r"no directory .*absent: it must be a file"):
+        check_place(tmp_path / "link", "the trials", "trials.csv")
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError, match="symbolic links"):
+        write(tmp_path / "circle")
+    assert (tmp_path / "circle").is_symlink()
+
+
+def test_a_pipe_gets_what_is_complete_and_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_text)
+        with pytest.raises(KeyError):
+            write(pipe, error=KeyError("x"))
+        assert not read.done()
+        write(pipe)
+        assert read.result(timeout=60) == "new"
+    assert pipe.is_fifo()
+
+
+@pytest.fixture
+def full(tmp_path):
+    """A device that is always full, and the test's own: a mistake would replace the system's."""
+    device = tmp_path / "full"
+    try:
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+        device.write_bytes(b"")
+    except OSError:
+        pytest.skip("only root makes devices, and on Linux")
+    return device
+
+
+def test_a_full_device_is_an_error_and_stays(full):
+    with pytest.raises(OSError, match=r"full could not be written \(No space left.*Give the name of a file"):
+        write(full)
+    assert full.is_char_device()
+
+
+def test_a_disk_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_block_device", lambda _: True)
+    with pytest.raises(ValueError, match="a disk: it must be a file"):
+        check_place(tmp_path / "sda", "the trials", "trials.csv")
 
 
 def test_a_database_is_not_replaced_and_other_files_are(old):

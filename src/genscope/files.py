@@ -1,11 +1,15 @@
 """Files that are complete or not there.
 
-Guarantee: whatever goes wrong while a file is written, the one that was there is unchanged and no half is left.
+Guarantee: whatever goes wrong while a file is written, the one that was there is unchanged and no half is left. Links
+and devices stay what they are; what is sent to a device or a pipe is complete before its first byte goes out.
 """
 
 import contextlib
 import os
 import secrets
+import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,8 +20,9 @@ PICTURES = ("svg", "png", "pdf")
 
 def check_place(path: Path, what: str, example: str) -> None:
     """Refuse a path that cannot become a file, and a database; `what` is what the file is for."""
-    if path.is_dir() or not path.parent.is_dir():
-        place = "a directory" if path.is_dir() else f"but there is no directory {path.parent}"
+    parent, taken = _followed(path).parent, path.is_dir() or path.is_block_device()
+    if taken or not parent.is_dir():
+        place = ("a directory" if path.is_dir() else "a disk") if taken else f"but there is no directory {parent}"
         raise Refusal(
             f"got {path} for {what}, {place}: it must be a file in an existing directory. Give a file name such as "
             f"{example}, or create the directory first."
@@ -46,9 +51,43 @@ def _is_database(path: Path) -> bool:
         return False
 
 
+def _followed(path: Path) -> Path:
+    """The place that a link leads to: that file is replaced, and the link stays."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether bytes are sent to it, as to a device or a pipe, and nothing can be put in its place."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
 @contextlib.contextmanager
 def draft(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to, which takes its name when the block ends well."""
+    """A place to write to, whose content goes to `path` when the block ends well."""
+    with _sent(path) if _is_stream(path) else _replaced(_followed(path)) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def _sent(path: Path) -> Iterator[Path]:
+    try:
+        with tempfile.TemporaryDirectory(prefix="genscope-") as directory:
+            yield (name := Path(directory, "draft"))
+            with name.open("rb") as whole, path.open("wb") as stream:
+                shutil.copyfileobj(whole, stream)
+    except OSError as error:
+        raise OSError(
+            f"{path} could not be written ({error.strerror or error}): it is a device or a pipe, and did not take all "
+            "of it. Give the name of a file."
+        ) from error
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file beside `path`, which takes its name."""
     name = path.with_name(f".genscope-{secrets.token_hex(8)}")
     try:
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))  # less what the user's umask takes away

@@ -126,11 +126,11 @@ def test_archives_of_pickles_are_refused(tmp_path):
 
 
 def test_what_is_no_file_is_refused(tmp_path):
-    for read, path, what in ((read_json, tmp_path, "a directory"), (read_tensors, tmp_path / "absent", "no file")):
+    for read, path, what in ((read_json, tmp_path, "a directory"), (read_tensors, tmp_path / "absent", "not a file")):
         with pytest.raises(ValueError, match=f"which is {what}: .* Give the path of such a file"):
             read(path)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="no file"):
+    with pytest.raises(ValueError, match="not a file"):
         read_tensors(tmp_path / "pipe")
 
 

@@ -191,13 +191,16 @@ def test_a_reader_that_has_gone_is_met_with_silence(arguments, status):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full is Linux's")
-def test_a_full_disk_is_a_message():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [QUICK, ["--help"], ["--version"], ["bound", "--help"]])
+def test_a_full_disk_is_a_message(arguments, unbuffered, monkeypatch):
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "genscope", *QUICK]
+        command = [sys.executable, "-m", "genscope", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
-    assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("genscope: standard output, or a file, could not be written (No space left on")
+    assert done.stderr.count("\n") == 1
 
 
 def test_progress_without_a_terminal_is_a_line_at_the_start_and_one_at_the_end(call):
@@ -206,6 +209,20 @@ def test_progress_without_a_terminal_is_a_line_at_the_start_and_one_at_the_end(c
     assert first == "toy: 0 of 1 trials, compiling, size=1 kind=good"
     assert last.startswith("toy: 1 of 1 trials, ")
     assert last.endswith("trials/s, done") or last.endswith("s/trial, done")
+
+
+def test_a_store_that_is_removed_during_a_run_is_a_message(program, directory):
+    process = program("run", f"{TOYS}:slow", "--workers", "1")
+    deadline = time.monotonic() + 60
+    while _trials(file := directory / "genscope.db") < 1:
+        assert time.monotonic() < deadline, "no trial was stored"
+        time.sleep(0.1)
+    file.unlink()
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (2, ""), stderr
+    assert f"The store {file} was removed or replaced while it was in use" in stderr
+    assert "Traceback" not in stderr
+    assert not file.exists()
 
 
 def test_a_disk_that_fills_up_during_a_run_loses_nothing(call_json, directory):

@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -88,6 +89,7 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory):
         ["export", "toy", "--format", "parquet", "--out", "b"],
         ["construct", "x0 & x1", "--context-length", "300", "--out", "c"],
         ["report", "--out", "d"],
+        ["bound", "rademacher", "--capacity", "5", "--range", "1", "--vary", "samples=10:1e8", "--plot", "e.svg"],
     ]
     for *_, name in requests:
         (directory / name).write_text("old")
@@ -100,6 +102,14 @@ def test_a_disk_that_is_full_leaves_the_old_file_and_says_so(stored, directory):
         assert (directory / name).read_text() == "old"
     assert "Traceback" not in ended.stderr
     assert not list(directory.glob(".genscope-*"))  # no half of a file
+
+
+def test_what_goes_to_a_pipe_is_read_there(stored, call, directory):
+    os.mkfifo(directory / "pipe.csv")
+    with subprocess.Popen(["cat", "pipe.csv"], stdout=subprocess.PIPE, text=True) as reader:
+        call("export", "toy", "--out", "pipe.csv")
+        assert reader.communicate(timeout=60)[0].count("\n") == 9
+    assert (directory / "pipe.csv").is_fifo()
 
 
 @pytest.mark.parametrize(

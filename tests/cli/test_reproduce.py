@@ -52,7 +52,7 @@ def test_every_claim_is_decided_stored_and_shown(table, call, directory):
     words = " ".join(result.stdout.split())
     assert "departs - departure of T10" in words
     assert "by - none" in words
-    assert "1 hold, 1 fail, 1 are undecided at this budget." in words
+    assert "1 holds, 1 fails, 1 is undecided at this budget." in words
     assert "report.html" in result.stdout
     assert "statement of T10" in (directory / "report.html").read_text()
     with Store("sqlite:///genscope.db", read_only=True) as store:

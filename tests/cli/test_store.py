@@ -28,8 +28,8 @@ def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused,
     assert told.count("not as it was written") == 2
     assert "genscope store copy sqlite:" in told
     result = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1)
-    assert "6 trials" in result.stdout
-    assert "2 rows were seen and not sound" in result.stdout
+    assert "6 sound trials copied" in result.stdout
+    assert "2 unsound rows left behind" in result.stdout
     with Store("sqlite:///sound.db", read_only=True) as store:
         assert store.frame("toy").height == 6
     assert call_json("run", f"{TOYS}:study", "--store", "sqlite:///sound.db")["new_trials"] == 2
@@ -50,3 +50,39 @@ def test_a_store_that_lost_a_page_is_no_traceback(call, refused, directory):
 
 def test_a_store_that_is_not_there_cannot_be_checked(refused):
     assert "Run a study with this store first" in refused("store", "check", "sqlite:///none.db")
+
+
+def test_what_is_left_of_a_store_that_was_cut_is_copied_and_told(call, call_json, refused, directory):
+    call("run", f"{TOYS}:study")
+    file = directory / "genscope.db"
+    file.write_bytes(file.read_bytes()[: 2 * PAGE])
+    assert "genscope store copy" in refused("run", f"{TOYS}:study")
+    assert ": damaged; " in call("store", "check", status=1).stdout
+    told = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1).stdout
+    assert ": 0 sound trials copied from " in told
+    assert "what could not be read is lost" in told
+    assert call_json("run", f"{TOYS}:study", "--store", "sqlite:///sound.db")["new_trials"] == 8
+
+
+def test_a_store_without_a_table_is_told_before_anything_is_computed(call, refused):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("DROP TABLE verdict")
+        connection.execute("DROP INDEX trial_point")
+    connection.close()
+    message = refused("run", f"{TOYS}:study", "--seeds", "9")
+    assert "there is no table verdict; schema: there is no index trial_point" in message
+    assert "toy: 0 of" not in message
+    told = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1).stdout
+    assert ": 8 sound trials copied from " in told
+    assert ": sound; " in call("store", "check", "sqlite:///sound.db").stdout
+
+
+def test_what_is_no_store_of_ours_is_not_called_damaged(refused, directory):
+    with sqlite3.connect("music.db") as connection:
+        connection.execute("CREATE TABLE album (title)")
+    connection.close()
+    (directory / "empty.db").touch()
+    assert "tables of another program" in (said := refused("store", "check", "sqlite:///music.db"))
+    assert "is empty" in (also := refused("store", "check", "sqlite:///empty.db"))
+    assert "damaged" not in said + also

@@ -1,5 +1,7 @@
 """A damaged store never gives a traceback, nor silently fewer or other rows; what is sound of it can be had."""
 
+import contextlib
+import itertools
 import sqlite3
 
 import pytest
@@ -7,9 +9,9 @@ import pytest
 from genscope.lab import Record, Store, Study, check_store, grid, select
 from genscope.lab.plans.manifest import manifest
 from genscope.lab.storage.failures import Damaged
-from genscope.lab.storage.rescue import copy_sound
+from genscope.lab.storage.rescue import _open, _rows, copy_sound
 from genscope.refusal import Refusal
-from tests.lab.damage import accidents
+from tests.lab.damage import PAGE, accidents
 from tests.lab.store_contract import dead_process
 
 STUDY = Study(name="s", title="S", source="tests", trial=print, points=grid(size=[1, 2, 3, 4], kind=["a"]), seeds=40)
@@ -122,6 +124,96 @@ def test_a_check_names_what_is_wrong(sound, tmp_path, command, problem):
     health = check_store(f"sqlite:///{file}")
     assert not health.sound
     assert problem in " ".join(health.problems)
+
+
+LOST = [
+    *((f"DROP TABLE {name}", f"there is no table {name}") for name in ("trial", "verdict", "selection", "study")),
+    *((f"DROP TABLE {name}", f"there is no table {name}") for name in ("provenance", "lease")),
+    ("DROP TABLE meta", "the table meta is lost"),
+    ("ALTER TABLE meta DROP COLUMN value", "the table meta is lost"),
+    ("DELETE FROM meta", "the table meta is lost, or does not say"),
+    ("DROP INDEX trial_point", "there is no index trial_point"),
+    ("DROP INDEX trial_status", "there is no index trial_status"),
+    ("ALTER TABLE trial DROP COLUMN error", "the table trial has no column error"),
+    ("ALTER TABLE trial DROP COLUMN checksum", "the table trial has no column checksum"),
+    ("ALTER TABLE verdict DROP COLUMN budget", "the table verdict has no column budget"),
+    *((f"UPDATE meta SET value = '{word}'", f"said to be '{word}'") for word in ("0", "four", "-1", "9" * 40)),
+    ("UPDATE meta SET value = NULL", "the table meta is lost"),
+    ("UPDATE meta SET value = '3'", "has a column checksum, which version 3 has not"),
+    ("UPDATE meta SET value = '1'", "there is a table selection, which version 1 has not"),
+]
+
+
+@pytest.mark.parametrize(("command", "problem"), LOST)
+@pytest.mark.parametrize("read_only", [False, True])
+def test_what_is_lost_is_told_when_a_store_is_opened_and_the_rest_can_be_copied(
+    sound, tmp_path, command, problem, read_only
+):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    change(file, command)
+    before = file.read_bytes()
+    with pytest.raises(Damaged, match=f"{problem}.*store copy"):
+        Store(f"sqlite:///{file}", read_only=read_only)
+    assert problem in " ".join(check_store(f"sqlite:///{file}").problems)
+    with Store(f"sqlite:///{tmp_path}/rescued.db") as target:
+        copied = copy_sound(f"sqlite:///{file}", target).copied
+        unsound = {"trial"} & {*command.split()} if "INDEX" not in command else set()
+        assert copied["trial"] == (0 if unsound else 160)
+        assert copied["selection"] == (0 if "TABLE selection" in command else 1)
+        assert copied["verdict"] == (0 if "TABLE verdict" in command else 2)
+    assert check_store(f"sqlite:///{tmp_path}/rescued.db").sound
+    assert file.read_bytes() == before
+
+
+def test_a_false_result_does_not_hide_behind_an_older_version(sound, tmp_path):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    change(file, "UPDATE trial SET result = replace(result, '0.5', '0.6') WHERE seed = 3")
+    change(file, "UPDATE meta SET value = '3'")
+    with Store(f"sqlite:///{tmp_path}/rescued.db") as target:
+        rescued = copy_sound(f"sqlite:///{file}", target)
+    assert (rescued.copied["trial"], rescued.left["trial"]) == (156, 4)
+
+
+@pytest.mark.parametrize("share", [0.6, 0.7, 0.8, 0.9])
+def test_what_is_left_of_a_file_that_was_cut_is_copied(sound, tmp_path, share):
+    content, rows = sound
+    file = tmp_path / "cut.db"
+    file.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(Damaged):
+        Store(f"sqlite:///{file}", read_only=True)
+    with contextlib.closing(_open(file)) as connection:
+        numbers = [n for n in range(1, 161) if [*_rows(connection, "SELECT * FROM trial WHERE rowid = ?", n)]]
+    with Store(f"sqlite:///{tmp_path}/rescued.db") as target:
+        assert copy_sound(f"sqlite:///{file}", target).copied["trial"] >= len(numbers) - 2 > 0
+        found = target.frame("s", 1).drop("finished").rows()
+    assert {*map(str, found)} <= {*map(str, rows)}
+
+
+def test_no_two_exchanged_pages_are_a_traceback(sound, tmp_path):
+    content, rows = sound
+    pages = len(content) // PAGE
+    parts = [content[PAGE * n : PAGE * (n + 1)] for n in range(pages)]
+    file = tmp_path / "store.db"
+    for first, second in itertools.combinations(range(1, pages), 2):
+        order = [*range(pages)]
+        order[first], order[second] = second, first
+        file.write_bytes(b"".join(parts[n] for n in order))
+        check_store(f"sqlite:///{file}")
+        with contextlib.suppress(Refusal, OSError):
+            assert everything(f"sqlite:///{file}") == rows
+
+
+def test_a_check_says_what_is_no_store_of_ours(tmp_path):
+    file = tmp_path / "other.db"
+    change(file, "CREATE TABLE album (title)")
+    with pytest.raises(Refusal, match="tables of another program") as caught:
+        check_store(f"sqlite:///{file}")
+    assert not isinstance(caught.value, Damaged)
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(Refusal, match="is empty"):
+        check_store(f"sqlite:///{tmp_path}/empty.db")
 
 
 def test_a_changed_digit_is_refused_wherever_it_would_be_read(sound, tmp_path):

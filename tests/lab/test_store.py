@@ -1,4 +1,5 @@
 import hashlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -141,6 +142,13 @@ def test_paths_that_cannot_be_stores(tmp_path):
 
 
 @pytest.mark.parametrize("read_only", [False, True])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read_only):
+    os.mkfifo(tmp_path / "pipe.db")
+    with pytest.raises(ValueError, match="a pipe or a device: a SQLite store is a file"):
+        Store(f"sqlite:///{tmp_path}/pipe.db", read_only=read_only)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
 def test_what_is_no_database_is_left_as_it_is(tmp_path, read_only):
     file = tmp_path / "notes.txt"
     file.write_text("Dear diary, this is long enough to look like something.\n" * 100)
@@ -183,6 +191,23 @@ def test_an_empty_file_becomes_a_store(tmp_path):
     make(file)
     with Store(f"sqlite:///{file}") as store:
         assert store.frame("s").height == 3
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_is_removed_while_it_is_in_use_is_noticed(tmp_path, replaced):
+    file = tmp_path / "store.db"
+    url = make(file)
+    with Store(url) as store:
+        file.unlink()
+        if replaced:
+            make(file)
+        for use in (lambda: store.put_verdict("A1", "quick", {}), lambda: store.frame("s")):
+            with pytest.raises(FileNotFoundError, match=r"was removed or replaced while.*run the same command again"):
+                use()
+    assert file.exists() == replaced
+    if replaced:
+        with Store(url) as store:  # that of the other store
+            assert store.verdicts() == []
 
 
 def test_write_ahead_logging_is_on(tmp_path):

@@ -154,7 +154,7 @@ def _read_file(path: Path) -> dict[str, np.ndarray]:
         start = file.read(32)
         length = int.from_bytes(start[:8], "little")
         if start[8:9] != b"{":
-            unknown = "no safetensors file: after eight bytes there is no JSON object. Give model.safetensors."
+            unknown = "not a safetensors file: after eight bytes there is no JSON object. Give model.safetensors."
             kind = next((kind for magic, kind in _FOREIGN.items() if start.startswith(magic)), unknown)
             raise Refusal(f"{path} is {kind}")
         if length > min(HEADER_LIMIT, size - 8):
@@ -238,7 +238,7 @@ def _no_number(word: str) -> NoReturn:
 
 def _check_file(path: Path) -> None:
     if not path.is_file():
-        what = "a directory" if path.is_dir() else "no file"
+        what = "a directory" if path.is_dir() else "not a file"
         raise Refusal(
             f"got {path}, which is {what}: weights come from model.safetensors, model.safetensors.index.json or their "
             "directory, and sizes from config.json. Give the path of such a file."

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from genscope.cli._errors import READER_GONE, Terminated, silence
+from genscope.cli._errors import READER_GONE, Terminated, complain, described, silence
 from genscope.cli._flags import PlainGroup
 from genscope.cli._jax import set_threads
 
@@ -111,6 +111,9 @@ def main() -> None:
         app(prog_name="genscope")
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except OSError as error:  # of the help and the version, which no command guards
+        complain(described(error))
+        status = 2
     else:
         status = 0
     try:

@@ -108,15 +108,11 @@ def facts(axis: Axis, curve: Curve) -> dict[str, Any]:
 def draw(axis: Axis, curve: Curve, path: Path) -> None:
     """Draw the value of a bound against the axis, with the trivial value where there is one, and what is vacuous."""
     need("report", given=f"bound got --plot {path}")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    kinds = FigureCanvasAgg.get_supported_filetypes()
-    if path.suffix.removeprefix(".").lower() not in kinds:
-        raise Refusal(
-            f"bound got --plot {path}: the extension says which kind of file to write, and must be one of "
-            f"{', '.join(sorted(kinds))}. Use a name like curve.svg."
-        )
+    from genscope.files import draft, picture_kind
+
+    kind = picture_kind(path)
     finite = [(value, bound.value) for value, bound in curve if math.isfinite(bound.value)]
     _, bound = curve[0]
     label = "log covering number (nats)" if bound.trivial is None else bound.name
@@ -139,4 +135,5 @@ def draw(axis: Axis, curve: Curve, path: Path) -> None:
             axes.axhspan(*ends, color="gray", alpha=0.13, linewidth=0, zorder=0)
         axes.set_ylim(least, most)
     axes.grid(alpha=0.3)
-    figure.savefig(path)
+    with draft(path) as beside:
+        figure.savefig(beside, format=kind)

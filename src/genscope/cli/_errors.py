@@ -4,6 +4,7 @@ Guarantee: a Refusal, an error of the system and one of a text's encoding is a m
 its traceback and says so.
 """
 
+import errno
 import functools
 import os
 import shutil
@@ -16,6 +17,7 @@ import typer
 from genscope.cli._results import results_apart
 from genscope.refusal import Refusal
 
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
 INTERRUPTED, TERMINATED, READER_GONE = 130, 143, 141
 BUG = (
     "This is a bug in genscope, not a mistake in your request. Please report it with the command and the lines above; "
@@ -44,7 +46,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             silence()
             raise typer.Exit(READER_GONE) from None
         except (Refusal, OSError, UnicodeError) as error:
-            complain(_described(error))
+            complain(described(error))
             raise typer.Exit(2) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
@@ -55,12 +57,17 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _described(error: Exception) -> str:
-    """An error in our words: those of the system name a file, and not what to do about it."""
+def described(error: Exception) -> str:
+    """An error in our words: those of the system name a file, if that, and not what to do about it."""
     if isinstance(error, OSError) and error.filename is not None:
         return (
             f"cannot open {error.filename} ({error.strerror}): it must exist, and you must be allowed to use it. "
             "Correct the path or the permissions."
+        )
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return (
+            f"standard output, or a file, could not be written ({error.strerror}): there must be room for all of it. "
+            "Free some space, or send it elsewhere."
         )
     return str(error)
 

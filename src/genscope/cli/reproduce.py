@@ -50,7 +50,7 @@ def reproduce(
     prepare_jax()
     from genscope.claims import chosen, decide
     from genscope.cli._claims_table import ClaimsTable
-    from genscope.cli._output import console, echo, print_json, print_table
+    from genscope.cli._output import console, counted, echo, print_json, print_table
     from genscope.cli._progress import resumable
     from genscope.lab import Store
     from genscope.lab.execution.provenance import provenance
@@ -93,7 +93,8 @@ def reproduce(
     else:
         print_table("Claims", ["id", "verdict", "claim and source"], _rows(found.verdicts))
         tally = Counter(verdict.verdict for verdict in found.verdicts)
-        echo(f"{tally['holds']} hold, {tally['fails']} fail, {tally['undecided']} are undecided at this budget.")
+        holds, fails = counted(tally["holds"], "holds", "hold"), counted(tally["fails"], "fails", "fail")
+        echo(f"{holds}, {fails}, {counted(tally['undecided'], 'is', 'are')} undecided at this budget.")
         echo(f"The report is in {path}; the results are in {opened.url}.")
     for name, reason in found.broken.items():
         complain(f"{name} has no verdict: {reason}")

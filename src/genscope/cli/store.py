@@ -28,7 +28,7 @@ def copy(
 
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """
-    from genscope.cli._output import echo, print_json
+    from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
     from genscope.lab.storage import database
     from genscope.lab.storage.failures import Damaged
@@ -51,10 +51,11 @@ def copy(
     elif "left" not in facts:
         echo(f"{facts['to']}: {facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new")
     else:
-        seen = sum(facts["left"].values())
+        copied = counted(facts["copied"]["trial"], "sound trial")
+        left = counted(sum(facts["left"].values()), "unsound row")
         echo(
-            f"{facts['to']}: {facts['copied']['trial']} trials of {facts['from']}, all of them sound; {seen} rows were "
-            "seen and not sound, and what could not be read is lost. `genscope run` computes again what is missing."
+            f"{facts['to']}: {copied} copied from {facts['from']}, {left} left behind; what could not be read is lost. "
+            "`genscope run` computes again what is missing."
         )
     if "left" in facts:
         raise typer.Exit(1)
@@ -80,7 +81,7 @@ def check(
 
     Example: genscope store check sqlite:///results.db
     """
-    from genscope.cli._output import echo, print_json
+    from genscope.cli._output import counted, echo, print_json
     from genscope.lab import check_store
 
     found = check_store(store)
@@ -91,8 +92,8 @@ def check(
         echo(f"{found.store}: {'sound' if found.sound else 'damaged'}; version {found.version}; rows: {rows}")
         for problem in found.problems:
             echo(f"- {problem}")
-        held = f"{found.leases} batches are being computed"
-        echo(f"{held}, {found.orphaned} leases are of processes that are gone (the next run takes these over)")
+        held, gone = counted(found.leases, "batch", "batches"), counted(found.orphaned, "lease")
+        echo(f"{held} in progress, {gone} of processes that are gone (the next run takes these over)")
         if not found.sound:
             echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
     if not found.sound:

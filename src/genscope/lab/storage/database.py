@@ -87,7 +87,7 @@ def _check_options(url: sa.URL) -> None:
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     for name, value in url.query.items():
         if name not in known or not isinstance(value, str):
-            found = "twice" if name in known else "which is none of libpq's"
+            found = "twice" if name in known else "which is not one of libpq's"
             raise Refusal(
                 f"Store got a PostgreSQL URL with the option {name[:40]!r}, {found}: options must be libpq's, such "
                 "as sslmode and connect_timeout, each given once. Correct its name, or leave it out."
@@ -160,13 +160,13 @@ def _sqlite_engine(path: Path, *, read_only: bool) -> sa.Engine:
             f"Store got {path}, which this user has no access to ({error.strerror}). Change the permissions of its "
             "directories, or choose another place."
         ) from None
-    mode = "ro" if read_only else "rwc"
+    mode = "ro" if read_only else "rw"
+    if not read_only:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # results are their owner's; SQLite's log follows
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
         mode = "ro&immutable=1"  # SQLite cannot make its shared-memory file here, and without a log needs none
 
     def connect() -> sqlite3.Connection:
-        if not read_only and not path.exists():
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))  # results are their owner's; SQLite's log follows
         connection = sqlite3.connect(
             f"file:{quote(str(path))}?mode={mode}",
             uri=True,
@@ -179,14 +179,32 @@ def _sqlite_engine(path: Path, *, read_only: bool) -> sa.Engine:
 
     made = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool)
 
+    @sqlalchemy.event.listens_for(made, "connect")
+    def connected(_: object, record: Any) -> None:
+        record.info["file"] = _identity(path)
+
     @sqlalchemy.event.listens_for(made, "begin")
     def begin(connection: sa.Connection) -> None:
         # A deferred transaction that turns into a writer fails at once when another one writes; an immediate one waits.
         raw = connection.connection.driver_connection
+        if not read_only and connection.info["file"] != _identity(path):
+            raise FileNotFoundError(
+                f"The store {path} was removed or replaced while it was in use: what is not in a file of that name "
+                "is lost. Put the file back if you moved it, and run the same command again."
+            )
         if raw is not None:
             _begin_immediate(raw) if connection.get_execution_options().get("write", False) else raw.execute("BEGIN")
 
     return made
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one of its name; None where there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _begin_immediate(connection: sqlite3.Connection) -> None:
@@ -212,6 +230,8 @@ def _begin_immediate(connection: sqlite3.Connection) -> None:
 def _check_file(path: Path, *, read_only: bool) -> None:
     if path.is_dir():
         raise Refusal(f"Store got {path}, a directory: a SQLite store is a file. Add a file name to the URL.")
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise Refusal(f"Store got {path}, a pipe or a device: a SQLite store is a file. Correct the path.")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"Store got {path}, but there is no directory {path.parent}: a store must be created in an existing "

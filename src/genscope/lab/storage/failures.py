@@ -72,7 +72,7 @@ def stored_json(name: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError) as error:
-        raise Damaged(name, f"a stored text is no JSON: {error}") from None
+        raise Damaged(name, f"a stored text is not JSON: {error}") from None
 
 
 def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> Exception | None:
@@ -101,7 +101,9 @@ def _explained(name: str, error: sqlalchemy.exc.DBAPIError | sqlite3.Error) -> E
             f"The store {name} was locked by another process for {database.BUSY_SECONDS:.0f} seconds ({told}). "
             "Let that process finish, or end it, and run the same command again."
         )
-    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT) or "decode to UTF-8" in told:
+    broken = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT)
+    lost = code == sqlite3.SQLITE_ERROR and told.startswith("no such ")  # a table, column or index, since it was opened
+    if broken or lost or "decode to UTF-8" in told:
         return Damaged(name, told)
     if isinstance(error, sqlalchemy.exc.ProgrammingError) and code is None and error.statement is None:
         return Refusal(

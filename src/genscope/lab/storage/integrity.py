@@ -1,8 +1,8 @@
 """Whether a store is sound: a quick look whenever one is opened, and a check of everything on request.
 
 Guarantee: the quick look finds damage to the structure of a SQLite file of up to 256 MB, once per process, and up to
-16 MB whether its indices fit its tables; the check reads every row and compares it with its checksum and its identity.
-Neither changes anything.
+16 MB whether its indices fit its tables; `Store` then asks `schema.misfits` what is lost; the check reads every row and
+compares it with its checksum and its identity. Neither changes anything.
 """
 
 import os
@@ -16,7 +16,7 @@ from genscope.lab import values
 from genscope.lab.plans.study import Trial
 from genscope.lab.storage import checksums, database, leases, schema
 from genscope.lab.storage.failures import Damaged, clear_errors
-from genscope.lab.storage.schema import LEASE, META, PROVENANCE, TRIAL
+from genscope.lab.storage.schema import LEASE, PROVENANCE, TRIAL
 from genscope.refusal import Refusal
 
 _QUICK_BYTES = 256 * 2**20  # a third of a second
@@ -50,7 +50,7 @@ class Health:
 
 
 def look_quickly(connection: sa.Connection, url: sa.URL, name: str) -> None:
-    """Refuse a SQLite file whose structure is damaged, or that lacks tables of ours."""
+    """Refuse a SQLite file whose structure is damaged."""
     if connection.dialect.name != "sqlite":
         return
     status = os.stat(str(url.database))
@@ -91,22 +91,26 @@ def check_store(url: str) -> Health:
 
 
 def _check(connection: sa.Connection, name: str) -> Health:
-    problems = list(_structure(connection))
+    structure = list(_structure(connection))
+    problems = [*structure]
     version: int | None = None
     rows: dict[str, int] = {}
     held = orphaned = 0
     try:
         with clear_errors(name):
             version = schema.check(connection, name, read_only=True)
-            missing = list(_missing(connection, version))
-            problems += missing
-            for table in () if missing else _tables(version):
+            misfits = list(schema.misfits(connection, version))
+            problems += misfits
+            for table in () if misfits else schema.tables(version):
                 rows[table.name], wrong = _rows(connection, table, version)
                 problems += wrong
-            if not missing:
+            if not misfits:
                 problems += _references(connection)
+            if not misfits and not structure:
                 held, orphaned = _leases(connection)
     except (Refusal, OSError) as error:
+        if not problems and not isinstance(error, Damaged | OSError):
+            raise  # empty, newer or another program's, and sound
         problems.append(str(error))
     except (TypeError, ValueError) as error:
         problems.append(f"a row holds what it cannot hold: {error}")
@@ -118,29 +122,6 @@ def _structure(connection: sa.Connection) -> Iterator[str]:
         for (told,) in connection.exec_driver_sql(f"PRAGMA integrity_check({_SHOWN})"):
             if told != "ok":
                 yield f"structure: {' '.join(str(told).split())}"
-
-
-def _tables(version: int) -> list[sa.Table]:
-    return [table for table in schema.CHECKED if table.name != "selection" or version >= 3]
-
-
-def _missing(connection: sa.Connection, version: int) -> Iterator[str]:
-    """Tables, columns and indices that a store of this version has."""
-    inspector = sa.inspect(connection)
-    found = set(inspector.get_table_names())
-    for table in (META, LEASE, *_tables(version)):
-        if table.name not in found:
-            yield f"schema: there is no table {table.name}"
-            continue
-        has = {column["name"] for column in inspector.get_columns(table.name)}
-        for column in schema.columns(table, version):
-            if column.name not in has:
-                yield f"schema: the table {table.name} has no column {column.name}"
-    if version == schema.VERSION and TRIAL.name in found:
-        known = {index["name"] for index in inspector.get_indexes(TRIAL.name)}
-        for index in TRIAL.indexes:
-            if index.name not in known:
-                yield f"schema: there is no index {index.name}"
 
 
 def _rows(connection: sa.Connection, table: sa.Table, version: int) -> tuple[int, list[str]]:

@@ -8,7 +8,7 @@ Guarantee: nothing unsound is copied; what cannot be reached, or was not sound, 
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from genscope.lab.storage.schema import CHECKED, PROVENANCE, TRIAL
 from genscope.lab.storage.store import Store
 
 _MOST_SINGLE = 2_000_000  # rows that are asked for one by one
+_BEYOND = 1_000  # numbers that are tried after the last one that is known: where a file was cut, none may be
 Row = dict[str, Any]
 
 
@@ -43,9 +44,11 @@ def copy_sound(source: str, target: Store) -> Rescued:
     left: dict[str, int] = {}
     named: set[str] = set()
     with contextlib.closing(_open(Path(str(url.database)))) as connection:
+        known = schema.VERSION if any(_has_checksums(connection, table) for table in CHECKED) else schema.READABLE
         for table in CHECKED:
             found = _reachable(connection, table)
-            good = [row for row in found.values() if _good(table, row)]
+            names = [column.name for column in schema.columns(table, known)]
+            good = [{name: row[name] for name in names} for row in found.values() if _good(table, row, names)]
             target.put_rows(table, good)
             if table is TRIAL:
                 named = {row["provenance"] for row in good}
@@ -58,6 +61,7 @@ def copy_sound(source: str, target: Store) -> Rescued:
 
 def _open(path: Path) -> sqlite3.Connection:
     made = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    made.execute("PRAGMA writable_schema = ON")  # else a file that was cut is not read at all; none can be written
     made.row_factory = sqlite3.Row
     made.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")  # a broken text is a row that is not sound
     return made
@@ -74,11 +78,12 @@ def _reachable(connection: sqlite3.Connection, table: sa.Table) -> dict[int, Row
     for way in ways:
         for row in _rows(connection, way):
             found[row.pop("_row")] = row
-    highest = max([*found, *_numbers(connection, table)], default=0)
-    for number in range(1, min(highest, _MOST_SINGLE) + 1):
+    last, number = max([*found, *_numbers(connection, table)], default=0), 0
+    while (number := number + 1) <= min(last + _BEYOND, _MOST_SINGLE):
         if number not in found:
-            for row in _rows(connection, f"{select} WHERE rowid = {number}"):
+            for row in _rows(connection, f"{select} WHERE rowid = ?", number):
                 found[row.pop("_row")] = row
+                last = max(last, number)
     return found
 
 
@@ -90,21 +95,26 @@ def _numbers(connection: sqlite3.Connection, table: sa.Table) -> Iterator[int]:
         yield from (row["_row"] for row in _rows(connection, query))
 
 
-def _rows(connection: sqlite3.Connection, query: str) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection, query: str, *values: int) -> Iterator[Row]:
     """The rows of a query until the database fails; a table that is not there has none."""
     try:
-        for row in connection.execute(query):
+        for row in connection.execute(query, values):
             yield dict(zip(row.keys(), tuple(row), strict=True))
     except sqlite3.Error:
         return
 
 
-def _good(table: sa.Table, row: Row) -> bool:
-    names = {column.name for column in schema.columns(table, schema.READABLE)}
+def _has_checksums(connection: sqlite3.Connection, table: sa.Table) -> bool:
+    """Whether a table has checksums; where one has them, rows of another that lost them are not known to be sound."""
+    return any(row["name"] == checksums.NAME for row in _rows(connection, f"PRAGMA table_info({table.name})"))
+
+
+def _good(table: sa.Table, row: Row, names: Sequence[str]) -> bool:
+    """Whether a row has these columns and is as it was written."""
     try:
         "".join(map(str, row.values())).encode()  # ValueError for what was no text
-        if not names <= row.keys() or (table is TRIAL and not is_itself(row)):
+        if not row.keys() >= {*names} or (table is TRIAL and not is_itself(row)):
             return False
-        return checksums.NAME not in row or checksums.is_sound(table, row)
+        return checksums.NAME not in names or checksums.is_sound(table, row)
     except (TypeError, ValueError):
         return False

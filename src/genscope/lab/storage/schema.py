@@ -3,16 +3,19 @@
 Guarantee: exact; a store is either brought to the present version in one transaction or left as it was.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
 from genscope.lab.storage import checksums, database, legacy
+from genscope.lab.storage.failures import Damaged
 from genscope.refusal import Refusal
 
 VERSION = 4
 READABLE = 1  # the oldest version that can be read as it is: since then indices changed, selections and checksums came
+SELECTIONS = 3  # the version since which what was asked for is stored
 CHECKSUMS = 4  # the version since which rows have checksums
 
 
@@ -137,9 +140,40 @@ VERDICT = sa.Table(
 CHECKED = (STUDY, TRIAL, SELECTION, PROVENANCE, VERDICT)
 
 
+def tables(version: int) -> list[sa.Table]:
+    """The tables with results that a store of some version has."""
+    return [table for table in CHECKED if table is not SELECTION or version >= SELECTIONS]
+
+
 def columns(table: sa.Table, version: int) -> list[sa.Column[Any]]:
     """The columns that a table has in a store of some version."""
     return [column for column in table.columns if column.name != checksums.NAME or version >= CHECKSUMS]
+
+
+def misfits(connection: sa.Connection, version: int) -> Iterator[str]:
+    """Tables, columns and indices that a store of this version lacks, and what only a newer one has.
+
+    A store that says to be older than it is would be read without its checksums.
+    """
+    inspector, should = sa.inspect(connection), (META, LEASE, *tables(version))
+    columns_of = inspector.get_multi_columns()  # one question to a server
+    found = {name: {column["name"] for column in each} for (_, name), each in columns_of.items()}
+    for table in (META, LEASE, *CHECKED):
+        has, names = found.get(table.name), {column.name for column in columns(table, version)}
+        if table not in should:
+            if has is not None:
+                yield f"schema: there is a table {table.name}, which version {version} has not"
+        elif has is None:
+            yield f"schema: there is no table {table.name}"
+        else:
+            yield from (f"schema: the table {table.name} has no column {name}" for name in sorted(names - has))
+            if checksums.NAME in has - names:
+                yield f"schema: the table {table.name} has a column {checksums.NAME}, which version {version} has not"
+    if version == VERSION and TRIAL.name in found:
+        known = {index["name"] for index in inspector.get_indexes(TRIAL.name)}
+        for index in TRIAL.indexes:
+            if index.name not in known:
+                yield f"schema: there is no index {index.name}"
 
 
 def version(connection: sa.Connection, name: str) -> int:
@@ -152,8 +186,12 @@ def version(connection: sa.Connection, name: str) -> int:
         "value",
     }:
         stored = connection.scalar(sa.select(META.c.value).where(META.c.name == "genscope schema"))
-        if stored is not None and stored.isdecimal():
-            return int(stored)
+        if stored is not None:
+            if re.fullmatch("[1-9][0-9]{0,8}", str(stored)):
+                return int(stored)
+            raise Damaged(name, f"schema: the version of the tables is said to be {str(stored)[:40]!r}")
+    if len(found & TABLES.tables.keys()) > 2:
+        raise Damaged(name, f"schema: the table {META.name} is lost, or does not say the version of the others")
     raise Refusal(
         f"The database {name} holds tables of another program ({', '.join(sorted(found)[:5])}), so it was left "
         "untouched: a store needs a database of its own. Give another file, or another database on the server."

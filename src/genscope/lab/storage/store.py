@@ -70,6 +70,8 @@ class Store:
             with self._closed_after(always=not read_only), self.reading() as connection:
                 integrity.look_quickly(connection, parts, self.url)
                 self._version = schema.check(connection, self.url, read_only=read_only)
+                if misfits := list(schema.misfits(connection, self._version)) if self._version else []:
+                    raise Damaged(self.url, "; ".join(misfits))
         if not read_only:
             self._engine = database.engine(parts, read_only=False)
             with self._closed_after(), clear_errors(self.url):
@@ -400,7 +402,7 @@ class Store:
         return legacy.everything(study, revision, stored_json(self.url, rows[0]["manifest"]) if rows else {})
 
     def _selections(self, connection: sa.Connection) -> list[dict[str, Any]]:
-        if self._version < 3:  # opened for reading only
+        if self._version < schema.SELECTIONS:  # opened for reading only
             return legacy.selections(connection)
         return self._sound(connection, SELECTION)
 
