@@ -7,6 +7,7 @@ import sys
 import threading
 from pathlib import Path
 
+import jax
 import pytest
 
 from genscope.lab import Store
@@ -110,7 +111,8 @@ def test_rows_do_not_depend_on_the_entry_point_or_on_the_cores(stored):
     assert facts["threads"]["xla"] == 8
     assert said.startswith("<string>: JAX was used in this process before, and computes on 8 threads")
     assert said.count("JAX was used") == 1
-    assert not frame.equals(found[0][0])
+    if jax.__version_info__ > (0, 10, 0):  # which does not share out a sum as long as this one
+        assert not frame.equals(found[0][0])
 
 
 @pytest.mark.slow
