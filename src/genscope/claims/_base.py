@@ -39,11 +39,9 @@ class Claim:
     @functools.cached_property
     def rule_digest(self) -> str:
         """A digest of the rule: its words, and the text of what decides by it in this package."""
-        found = function_sources(self.decide)
-        parts = {} if found is None else found.parts
         own = {
             name: text
-            for name, text in parts.items()
+            for name, text in function_sources(self.decide).parts.items()
             if name.startswith("genscope/claims/") or not name.startswith("genscope/")
         }
         return hashlib.sha256(canonical([self.rule, own]).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ def check_changes(store: Store, study: Study) -> None:
     """Refuse to add trials to those that other code computed, unless this code has added some already."""
     now = sources(study)
     stored = store.sources(study.name, study.revision)
-    if now is None or now.digest in stored or not stored:
+    if now.digest in stored or not stored:
         return
     number = sum(trials for trials, _ in stored.values())
     _, parts = list(stored.values())[-1]
