@@ -70,6 +70,28 @@ def test_a_changed_module_that_the_trial_imports_counts(file, call, program):
     assert program("run", f"{file}:study", "--seeds", "1").wait() == 0  # nothing to compute, nothing to mix
 
 
+def test_stored_trials_of_earlier_code_are_shown_with_a_remark(file, call, call_json):
+    call("run", f"{file}:study")
+    assert call_json("run", f"{file}:study")["warnings"] == []
+    edit(file, "2 * size", "3 * size")
+    [remark] = call_json("run", f"{file}:study")["warnings"]
+    assert f"4 stored ones were computed by different code: {file.name} changed since" in remark
+    assert "give the study a new revision (now 1)" in remark
+    assert "different code" in call("run", f"{file}:study").stderr
+
+
+def test_an_import_that_may_fail_is_followed(file, call, refused):
+    helper = next(file.parent.glob("helper_*.py"))
+    edit(
+        file,
+        f"from {helper.stem} import FACTOR",
+        f"try:\n    from {helper.stem} import FACTOR\nexcept ImportError:\n    pass",
+    )
+    call("run", f"{file}:study", "--seeds", 2)
+    edit(helper, "FACTOR = 1", "FACTOR = 10")
+    assert f"{helper.name} changed since" in refused("run", f"{file}:study", "--seeds", 4)
+
+
 def test_more_points_and_a_new_revision_need_no_decision(file, call_json):
     call_json("run", f"{file}:study")
     edit(file, "size=[1, 2]", "size=[1, 2, 3]")

@@ -72,16 +72,19 @@ def function_sources(function: Callable[..., Any]) -> Sources:
     return Sources(parts)
 
 
-def file_sources(file: Path) -> Sources:
-    """The text of the user's modules that a file of theirs imports; without the file itself."""
+def file_sources(file: Path) -> tuple[Sources, list[str]]:
+    """The text of the user's modules that a file of theirs imports, without the file itself; and their names."""
     file = file.resolve()
+    home = _module(file.stem, file, "", file.stat().st_mtime_ns)
+    traversal = _Traversal(of_users=True)
     sys.path.insert(0, str(file.parent))  # where it will be when the file is run
     try:
-        traversal = _Traversal()
-        traversal.take_all(_module(file.stem, file, "", file.stat().st_mtime_ns))
-        return Sources({name: text for name, text in traversal.parts(file.parent).items() if name != file.name})
+        traversal.take_all(home)
+        parts = traversal.parts(file.parent)
     finally:
         sys.path.remove(str(file.parent))
+    names = [module.name for module in traversal.touched if module is not home]
+    return Sources({name: text for name, text in parts.items() if name != file.name}), names
 
 
 def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -295,14 +298,14 @@ _Place = tuple[int, int]
 class _Traversal:
     """Follows names from statement to statement."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_users: bool = False) -> None:
         self._taken: dict[_Module, dict[_Place, ast.stmt | ast.expr]] = {}
         self._pending: list[tuple[_Module, ast.stmt | ast.expr]] = []
-        self._touched: set[_Module] = set()
+        self.touched: dict[_Module, None] = {}
         self._asked: set[tuple[str, Chain]] = set()
         self._reflects = False
-        self._find = functools.cache(_find)
         self._is_users = functools.cache(_is_users)
+        self._find = functools.cache(lambda name: None if of_users and not self._is_users(name) else _find(name))
 
     def follow(self, module: _Module, name: str, *attributes: str) -> None:
         """Take what a name means in a module."""
@@ -323,9 +326,9 @@ class _Traversal:
 
     def touch(self, module: _Module) -> None:
         """Take what acts in a module without being named; of the user's, also what it loads."""
-        if module in self._touched:
+        if module in self.touched:
             return
-        self._touched.add(module)
+        self.touched[module] = None
         for statement in module.statements:
             for acting in self._acting(module, statement):
                 self._take(module, acting)
@@ -342,7 +345,7 @@ class _Traversal:
         """Digests of all that is to be taken, by file; names of the user's files begin at the directory."""
         self._finish()
         if self._reflects:
-            for module in [module for module in self._touched if not module.ours]:
+            for module in [module for module in self.touched if not module.ours]:
                 self.take_all(module)
             self._finish()
         texts: dict[str, list[str]] = {}
