@@ -73,6 +73,7 @@ VALUES = {
     "arrays of jax": (lambda: jnp.zeros(3), lambda: jnp.ones(3)),
     "keys": (lambda: jr.key(0), lambda: jr.key(1)),
     "generators": (lambda: np.random.default_rng(0), lambda: np.random.default_rng(1)),
+    "types of numbers": (lambda: np.float32, lambda: np.float64),
     "objects": (lambda: Holder(1), lambda: Holder(2)),
     "functions": (lambda: closure(1), lambda: closure(2)),
     "functions of others": (lambda: np.sum, lambda: np.prod),
@@ -110,6 +111,21 @@ def test_a_function_that_holds_itself_ends():
     holder: Any = Holder(None)
     holder.value = holder
     assert Carried(holder).text == Carried(holder).text
+
+
+def test_a_list_that_holds_itself_ends():
+    made: list[Any] = [1]
+    made.append(made)
+    assert Carried(functools.partial(base, made)).text == "[[1, ...]]"
+
+
+def test_a_tensor_that_requires_a_gradient_is_told_by_its_numbers():
+    torch = pytest.importorskip("torch")
+    [first, again, other] = (
+        Carried(functools.partial(base, torch.full((2,), number, requires_grad=True))).text
+        for number in (1.0, 1.0, 2.0)
+    )
+    assert first == again != other
 
 
 def test_another_body_of_a_function_that_was_typed_in_is_seen():

@@ -17,7 +17,6 @@ from jaxtyping import Array, Key
 
 from genscope.lab.execution.reference import load
 from genscope.lab.plans.sources import file_sources
-from genscope.lab.plans.study import canonical
 from genscope.questions.identity import digest
 from genscope.refusal import Refusal
 
@@ -105,9 +104,8 @@ _TYPED: dict[str, Any] = {}
 
 def _digest(path: Path) -> str:
     try:
-        imported = file_sources(path)[0].parts
-        text = canonical(dict(imported)) if imported else ""
-        return hashlib.sha256(path.read_bytes() + text.encode()).hexdigest()
+        imported, _ = file_sources(path)
+        return hashlib.sha256(path.read_bytes() + (imported.digest.encode() if imported.parts else b"")).hexdigest()
     except OSError:
         raise Refusal(
             f"got {path}, which cannot be read on this machine. Copy the file to every machine that computes."

@@ -24,7 +24,7 @@ _INSTALLED = tuple(
     {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
-_BRACKETS = {list: "[]", tuple: "()", set: "{}", frozenset: "{}"}
+_BRACKETS = {list: "[]", tuple: "()", dict: "{}", set: "{}", frozenset: "{}"}
 
 
 def is_installed(file: Path) -> bool:
@@ -60,8 +60,9 @@ class Carried:
     def __init__(self, function: Any):
         self.written: list[Any] = []
         self._met: dict[int, tuple[int, Any]] = {}  # the objects too, so that no other takes their place in memory
+        self._open: set[int] = set()
         values = list(self._layers(function))
-        self.text = f"[{', '.join(map(self._told, values))}]" if values else ""
+        self.text = self._told(values) if values else ""
 
     def _layers(self, value: Any) -> Iterator[Any]:
         """The values that go with a function, through everything that is wrapped around it."""
@@ -112,16 +113,13 @@ class Carried:
         if isinstance(value, _PLAIN):
             return repr(value)
         if type(value) in _BRACKETS:
-            parts = map(self._told, value) if isinstance(value, list | tuple) else sorted(map(self._told, value))
-            return f"{', '.join(parts)}{',' * (type(value) is tuple and len(value) == 1)}".join(_BRACKETS[type(value)])
-        if type(value) is dict:
-            return f"{{{', '.join(f'{self._told(key)}: {self._told(item)}' for key, item in value.items())}}}"
+            return self._container(value)
         if isinstance(value, types.CodeType):
             return f"code({value.co_code.hex()}, {value.co_names}, {', '.join(map(self._told, value.co_consts))})"
         if isinstance(value, types.ModuleType):
             self.written.append(value)
             return f"module {value.__name__}"
-        if hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "__array__"):
+        if not isinstance(value, type) and all(hasattr(value, name) for name in ("dtype", "shape", "__array__")):
             return self._array(value)
         if isinstance(value, _State):
             return f"{type(value.of).__qualname__}({self._state(value.of)})"
@@ -132,13 +130,28 @@ class Carried:
         self._met[id(value)] = len(self._met), value
         return f"{self._told(type(value))}({self._state(value)})"
 
+    def _container(self, value: Any) -> str:
+        """As Python prints it, its parts as they are told."""
+        if id(value) in self._open:
+            return "..."
+        self._open.add(id(value))
+        if isinstance(value, dict):
+            parts = [f"{self._told(key)}: {self._told(item)}" for key, item in value.items()]
+        else:
+            parts = [self._told(each) for each in value]
+        self._open.discard(id(value))
+        if isinstance(value, set | frozenset):
+            parts.sort()
+        comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
+        return f"{', '.join(parts)}{comma}".join(_BRACKETS[type(value)])
+
     def _array(self, value: Any) -> str:
         try:
             if str(value.dtype).startswith("key<"):  # of jax.random
                 value = sys.modules["jax"].random.key_data(value)
-            array = np.asarray(value)
-        except Exception:  # whatever a library says to being read, as PyTorch of what requires a gradient
-            return self._array(value.detach()) if hasattr(value, "detach") else type(value).__qualname__
+            array = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        except Exception:  # whatever a library says to being read, as PyTorch of numbers that NumPy lacks
+            return type(value).__qualname__
         if array.dtype.hasobject:
             return f"array({array.shape}, {self._told(array.tolist())})"
         return f"array({array.dtype}, {array.shape}, {hashlib.sha256(array.tobytes()).hexdigest()})"
