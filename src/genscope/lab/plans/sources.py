@@ -7,8 +7,9 @@ while they are imported counts too, named or not: blocks, calls of the user's ow
 such text looks itself up (`globals()`, `eval`, `__subclasses__`, a metaclass), they count whole: too much text asks one
 question too many, too little mixes two experiments.
 
-Departures: names are looked up in the text, not by running it. Not seen: modules imported under computed names, what
-installed functions do with the user's (`list(map(register, rules))`), data files that a trial reads, compiled modules.
+Departures: names are looked up in the text as it is now, not by running it. Not seen: modules imported under computed
+names, what installed functions do with the user's (`list(map(register, rules))`), data files that a trial reads,
+compiled modules, and that a module was imported before it was edited.
 Guarantee: exact in what is followed; comments on lines of their own, docstrings and blank lines are left out. Of a file
 that this Python cannot parse, all bytes count.
 """
@@ -68,7 +69,8 @@ def function_sources(function: Callable[..., Any]) -> Sources:
     homes = [_begin(traversal, each) for each in carried.written if origin(each) in ("genscope", "user")]
     parts = traversal.parts(homes[0].file.parent if homes else Path())
     if carried.text:
-        parts["bound arguments" if homes else "what was typed in"] = _short(carried.text)
+        typed = [origin(each) for each in carried.written[:1]] == ["typed"]
+        parts["what was typed in" if typed else "bound arguments"] = _short(carried.text)
     return Sources(parts)
 
 
