@@ -77,6 +77,8 @@ VALUES = {
     "objects": (lambda: Holder(1), lambda: Holder(2)),
     "functions": (lambda: closure(1), lambda: closure(2)),
     "functions of others": (lambda: np.sum, lambda: np.prod),
+    "universal functions": (lambda: np.add, lambda: np.multiply),
+    "methods of C": (lambda: [1].append, lambda: [2].append),
 }
 
 
@@ -137,6 +139,13 @@ class Tensor:
 
     def cpu(self):
         return self
+
+
+def test_a_list_nested_beyond_all_measure_ends():
+    made: list[Any] = []
+    for _ in range(100_000):
+        made = [made]
+    assert Carried(functools.partial(base, made)).text
 
 
 def test_a_tensor_that_requires_a_gradient_is_told_by_its_numbers():

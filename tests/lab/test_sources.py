@@ -288,6 +288,12 @@ FORMS = {
         ),
         "mine/rules.py",
     ),
+    "module of that name": (
+        study("import sys\ndef f(): return getattr(sys.modules[__name__], 'F')\nF = 1\n" + PLAIN),
+        "mine/s.py",
+        "F = 1",
+        "F = 2",
+    ),
     "globals": (study("def f(): return globals()['F']\nF = 1\n" + PLAIN), "mine/s.py", "F = 1", "F = 2"),
     "import for its effect": (
         study("import state\nimport setup_it\ndef f(): return state.X\n" + PLAIN, **SET_UP),
@@ -373,6 +379,7 @@ def test_what_no_trial_comes_by_is_no_change(made):
     )
     text += "def points(): return [2]\nif __name__ == '__main__':\n    print(5)\n" + PLAIN
     files = study(text, h="B = 6\nclass Unused: C = 7\n")
+    files["mine/s.py"] = files["mine/s.py"].replace("n * f()", "n * f() if f else f.eval()")
     before, _ = made(files)
     for file, old, new in [("s.py", digit, "9") for digit in "345"] + [
         ("h.py", "6", "9"),

@@ -4,10 +4,12 @@ Functions and classes met on the way are listed, so that their text can be follo
 in a notebook, has no file: it carries its compiled code and the globals that this names.
 
 Departures: of genscope's own functions and objects only the text counts; the names of studies hold the rest.
-Guarantee: exact for plain values, containers, arrays and what `pickle` can take apart; other objects are their class.
+Guarantee: exact for plain values, containers, arrays and what `pickle` can take apart; other objects are their class,
+and what is nested a thousand deep is all the same.
 """
 
 import builtins
+import copyreg
 import functools
 import hashlib
 import sys
@@ -62,7 +64,10 @@ class Carried:
         self._met: dict[int, tuple[int, Any]] = {}  # the objects too, so that no other takes their place in memory
         self._open: set[int] = set()
         values = list(self._layers(function))
-        self.text = self._told(values) if values else ""
+        try:
+            self.text = self._told(values) if values else ""
+        except RecursionError:
+            self.text = "too deep to be told"
 
     def _layers(self, value: Any) -> Iterator[Any]:
         """The values that go with a function, through everything that is wrapped around it."""
@@ -86,7 +91,9 @@ class Carried:
             yield from (value.fget, value.fset)
         elif (wrapped := _wrapped(value)) is not None:
             yield from self._layers(wrapped)
-        elif not isinstance(value, types.BuiltinFunctionType):
+        elif isinstance(value, types.BuiltinFunctionType):
+            yield value.__self__  # the module, or the object that it is a method of
+        else:
             yield from self._layers(type(value))
             if origin(type(value)) != "genscope":
                 yield _State(value)
@@ -159,12 +166,13 @@ class Carried:
     def _state(self, value: Any) -> str:
         """As pickle would save it; nothing for what it cannot save."""
         try:
-            saved = value.__reduce_ex__(4)
+            reduced = copyreg.dispatch_table.get(type(value))
+            saved = value.__reduce_ex__(4) if reduced is None else reduced(value)
         except Exception:  # whatever a user's object says to being saved
             return ""
         if isinstance(saved, str):
             return saved
-        return ", ".join(self._told(list(part) if isinstance(part, Iterator) else part) for part in saved[1:])
+        return ", ".join(self._told(list(part) if isinstance(part, Iterator) else part) for part in saved)
 
 
 class _State:

@@ -34,7 +34,6 @@ _DIGITS = 16
 _BLOCKS = (ast.If, ast.Try, ast.TryStar, ast.For, ast.While, ast.With, ast.Match)
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _UNSAFE = {"exec", "eval", "setattr", "delattr", "__import__"}  # builtins that may change what a name means
-_REFLECTING = {"globals", "vars", "eval", "exec", "__dict__", "__subclasses__"}
 
 
 @dataclass(frozen=True)
@@ -282,9 +281,19 @@ def _content(module: _Module, statement: ast.stmt | ast.expr) -> _Content:
     lines = [(number, module.lines[number - 1].rstrip()) for number in numbers if number not in dropped]
     kept = [line for number, line in lines if number in quoted or (line and not line.lstrip().startswith("#"))]
     text = ast.unparse(statement) if isinstance(statement, ast.expr) else "\n".join(kept)
-    words = {getattr(node, "attr", getattr(node, "id", None)) for node in ast.walk(statement)}
-    module.contents[statement] = _Content(tuple(chains), imports, tuple(loads), text, bool(words & _REFLECTING))
+    module.contents[statement] = _Content(tuple(chains), imports, tuple(loads), text, _reflects(statement))
     return module.contents[statement]
+
+
+def _reflects(statement: ast.AST) -> bool:
+    """Whether what a statement uses may be named by none of its words."""
+    return any(
+        node.id in ("globals", "vars", "eval", "exec")
+        if isinstance(node, ast.Name)
+        else isinstance(node, ast.Attribute)
+        and (node.attr in ("__dict__", "__subclasses__") or ast.unparse(node) == "sys.modules")
+        for node in ast.walk(statement)
+    )
 
 
 def _is_alone(module: _Module, statement: ast.stmt) -> bool:
