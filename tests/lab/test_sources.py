@@ -163,6 +163,13 @@ def study(text, trial="trial", **others):
     return {"mine/s.py": HEAD + text + STUDY_OF.format(trial), **helpers}
 
 
+TWINS = {
+    **study("from a.util import f as one\nfrom b.util import f as other\ndef f(): return one() + other()\n" + PLAIN),
+    "library/a/util.py": ONE,
+    "library/b/util.py": ONE,
+}
+
+
 # The files of a study, one that is edited, and the edit (of 1 to 2 where none is given), by how the trial comes by it.
 FORMS = {
     "import in try": (
@@ -318,26 +325,12 @@ FORMS = {
         "append(1)",
         "append(2)",
     ),
-    "one name in two packages": (
-        {
-            **study("from a.util import f\nfrom b.util import g\n" + PLAIN),
-            "library/a/util.py": ONE,
-            "library/b/util.py": "def g(): return 1\n",
-        },
-        "library/a/util.py",
-    ),
-    "two packages": (
-        {
-            **study("from a import f\nimport b\nb.g()\n" + PLAIN),
-            "library/a/__init__.py": ONE,
-            "library/b/__init__.py": "def g(): return 1\n",
-        },
-        "library/a/__init__.py",
-    ),
-    "form feed": (study("\f\n" + ONE + PLAIN), "mine/s.py"),
-    "line separator": (study("SEPARATOR = '\u2028'\n" + ONE + PLAIN), "mine/s.py"),
+    "one of two files of one name": (TWINS, "library/a/util.py"),
+    "the other of two files of one name": (TWINS, "library/b/util.py"),
+    "form feed": (study("\f\n" + PLAIN + ONE), "mine/s.py"),
+    "line separator": (study("SEPARATOR = '\u2028'\n" + PLAIN + ONE), "mine/s.py"),
     "two statements on a line": (
-        study("from g import f as g\nA = 1; f = g\n" + PLAIN.replace("f()", "f() * A"), g=ONE),
+        study("from g import f as g\nlen('a'); f = g\n" + PLAIN, g=ONE),
         "mine/g.py",
     ),
     "docstring on the line of its function": (study("def f(): 'doc'; return 1\n" + PLAIN), "mine/s.py"),
