@@ -364,6 +364,12 @@ def test_a_file_that_is_no_python_of_today_counts_with_all_its_bytes(made):
     assert changed_parts(before.parts, after.parts) == ["legacy.py"]
 
 
+def test_a_sum_of_thousands_of_terms_is_followed(made):
+    files = study(f"SIZES = {' + '.join(['[0]'] * 2000)}\n" + ONE + PLAIN)
+    before, _ = made(files)
+    assert made({"mine/s.py": files["mine/s.py"].replace("return 1", "return 2")})[0] != before
+
+
 def test_what_no_trial_comes_by_is_no_change(made):
     text = (
         "import math\nimport h\nfrom functools import cache\n"

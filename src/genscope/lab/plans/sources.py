@@ -76,15 +76,15 @@ def function_sources(function: Callable[..., Any]) -> Sources:
 def file_sources(file: Path) -> tuple[Sources, list[str]]:
     """The text of the user's modules that a file of theirs imports, without the file itself; and their names."""
     file = file.resolve()
-    home = _module(file.stem, file, "", file.stat().st_mtime_ns)
+    itself = _module(file.stem, file, "", file.stat().st_mtime_ns)
     traversal = _Traversal(of_users=True)
     sys.path.insert(0, str(file.parent))  # where it will be when the file is run
     try:
-        traversal.take_all(home)
+        traversal.take_all(itself)
         parts = traversal.parts(file.parent)
     finally:
         sys.path.remove(str(file.parent))
-    names = [module.name for module in traversal.touched if module is not home]
+    names = [module.name for module in traversal.touched if module is not itself]
     return Sources({name: text for name, text in parts.items() if name != file.name}), names
 
 
@@ -218,15 +218,17 @@ def _is_never_run(statement: ast.stmt) -> bool:
     return ast.unparse(statement.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING", "__name__ == '__main__'")
 
 
-def _calls(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls that happen where a statement is run, not inside functions that it defines."""
-    inside: list[ast.AST] = [*ast.iter_child_nodes(node)]
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        inside = [each for each in (*node.args.defaults, *node.args.kw_defaults) if each is not None]
-    elif isinstance(node, ast.Call):
-        yield node
-    for each in inside:
-        yield from _calls(each)
+def _calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    """The calls that happen when a statement is run, not inside functions that it defines."""
+    left: list[ast.AST | None] = [statement]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            left += [*node.args.defaults, *node.args.kw_defaults, *getattr(node, "decorator_list", [])]
+        elif node is not None:
+            left += ast.iter_child_nodes(node)
+            if isinstance(node, ast.Call):
+                yield node
 
 
 def _root(node: ast.expr) -> str | None:
@@ -287,13 +289,14 @@ def _content(module: _Module, statement: ast.stmt | ast.expr) -> _Content:
 
 def _reflects(statement: ast.AST) -> bool:
     """Whether what a statement uses may be named by none of its words."""
-    return any(
-        node.id in ("globals", "vars", "eval", "exec")
-        if isinstance(node, ast.Name)
-        else isinstance(node, ast.Attribute)
-        and (node.attr in ("__dict__", "__subclasses__") or ast.unparse(node) == "sys.modules")
-        for node in ast.walk(statement)
-    )
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and node.id in ("globals", "vars", "eval", "exec"):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__subclasses__"):
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == "modules" and _root(node) == "sys":
+            return True
+    return False
 
 
 def _is_alone(module: _Module, statement: ast.stmt) -> bool:
