@@ -276,6 +276,13 @@ FORMS = {
         ),
         "mine/h.py",
     ),
+    "registry of methods": (
+        study(
+            "from h import RULES\ndef f(): return RULES['one'](None)\n" + PLAIN,
+            h=REGISTRY + "class Rules:\n    @register\n    def one(self): return 1\n",
+        ),
+        "mine/h.py",
+    ),
     "registry filled by an assignment": (
         study("from h import RULES\ndef f(): return RULES['f']()\n" + PLAIN, h=REGISTRY + ONE + "_ = register(f)\n"),
         "mine/h.py",
@@ -377,12 +384,14 @@ def test_what_no_trial_comes_by_is_no_change(made):
         + "@cache\ndef other(): return 3\nA = math.log(4)\n"
     )
     text += "def points(): return [2]\nif __name__ == '__main__':\n    print(5)\n" + PLAIN
-    files = study(text, h="B = 6\nclass Unused: C = 7\n")
+    files = study(
+        text, h="B = 6\nclass Unused:\n    @property\n    def c(self): 7\n    @c.setter\n    def c(self, _): 7\n"
+    )
     files["mine/s.py"] = files["mine/s.py"].replace("n * f()", "n * f() if f else f.eval()")
     before, _ = made(files)
     for file, old, new in [("s.py", digit, "9") for digit in "345"] + [
         ("h.py", "6", "9"),
-        ("h.py", "7", "9"),
+        ("h.py", "_): 7", "_): 9"),
         ("s.py", 'title=""', 'title="a"'),
     ]:
         assert files[f"mine/{file}"].count(old) == 1
