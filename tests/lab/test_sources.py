@@ -279,7 +279,7 @@ FORMS = {
     "registry of methods": (
         study(
             "from h import RULES\ndef f(): return RULES['one'](None)\n" + PLAIN,
-            h=REGISTRY + "class Rules:\n    @register\n    def one(self): return 1\n",
+            h=REGISTRY + "class Rules:\n    @register\n    def one(self): return 1\n    def one(self): return 3\n",
         ),
         "mine/h.py",
     ),

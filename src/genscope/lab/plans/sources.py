@@ -394,10 +394,11 @@ class _Traversal:
         elif isinstance(statement, _DEFINITIONS):
             self._reflects |= isinstance(statement, ast.ClassDef) and self._makes_classes(module, statement)
             body = statement.body if isinstance(statement, ast.ClassDef) else []
-            inside = {node.name: node for node in body if isinstance(node, _DEFINITIONS)}
-            called = [each for node in (statement, *inside.values()) for each in node.decorator_list]
+            inside = [node for node in body if isinstance(node, _DEFINITIONS)]
+            names = {node.name for node in inside}  # of properties, whose setters decorate
+            called = [each for node in (statement, *inside) for each in node.decorator_list]
             called += [call.func for call in _calls(statement)]
-            if any(_root(each) not in inside and self._is_own(module, each) for each in called):
+            if any(_root(each) not in names and self._is_own(module, each) for each in called):
                 yield statement
         elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
