@@ -1,12 +1,14 @@
 """Writes docs/preregistration.md: every claim's rule, its failing side, sizes, seeds and power, with a date.
 
 `docs/preregistration.toml` keeps the digest of each rule and the day on which it was first written down; a rule that
-changed gets a new day, below the old one, and nothing is ever removed. Run this after a change of a rule:
-`python docs/make_preregistration.py`.
+changed gets a new day and the reason, below the old one, and nothing is ever removed. Run this when a rule has changed:
+`python docs/make_preregistration.py "why it changed"`.
 """
 
 import datetime
+import itertools
 import math
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -303,14 +305,26 @@ def log() -> dict[str, list[dict[str, str]]]:
     return tomllib.loads(LOG.read_text(encoding="utf-8")) if LOG.exists() else {}
 
 
-def updated(today: str) -> dict[str, list[dict[str, str]]]:
-    """The log with the rules of today."""
+def updated(today: str, why: str = "") -> dict[str, list[dict[str, str]]]:
+    """The log with the rules of today, and why they changed."""
     known = log()
     for claim in claims.ALL:
         entries = known.setdefault(claim.id, [])
         if not entries or entries[-1]["digest"] != claim.rule_digest:
-            entries.append({"digest": claim.rule_digest, "date": today, "rule": claim.rule})
+            entry = {"digest": claim.rule_digest, "date": today, "rule": claim.rule}
+            entries.append(entry | ({"why": why} if entries and why else {}))
     return known
+
+
+def history(entries: Sequence[dict[str, str]]) -> list[str]:
+    """A line for each form of a rule: since when, and what changed."""
+    lines = [f"- Since {entries[0]['date']}: rule {entries[0]['digest']}."]
+    for before, entry in itertools.pairwise(entries):
+        same = before["rule"] == entry["rule"]
+        told = entry.get("why") or ("the code that decides changed" if same else "")
+        words = "the words stayed" if same else f"until then it read: *{before['rule']}*"
+        lines.append(f"- Since {entry['date']}: rule {entry['digest']}; {'; '.join(filter(None, [told, words]))}.")
+    return lines
 
 
 def page(known: dict[str, list[dict[str, str]]]) -> str:
@@ -319,9 +333,9 @@ def page(known: dict[str, list[dict[str, str]]]) -> str:
         "# Rules before data",
         "",
         "Written by `docs/make_preregistration.py`; a test compares. A verdict carries the digest of its rule: of",
-        "its words and the code that decides by it. When a rule changes, the new one gets a date of its own here,",
-        "stored verdicts stay those of the old rule (`genscope list` says so), and a verdict by the new one names what",
-        "the old one had decided.",
+        "its words and the code that decides by it, with what that takes from studies and statistics. When a rule",
+        "changes, the new one gets a date of its own here, stored verdicts stay those of the old rule (the list, the",
+        "report and the explorer say so), and a verdict by the new one names what the old one had decided.",
         "",
         "The dates are those on which digests were first written down. Rules are older; which were settled after",
         "numbers had been seen is in [claims.md](claims.md). Power is that of the rule on made-up data with the stated",
@@ -331,7 +345,7 @@ def page(known: dict[str, list[dict[str, str]]]) -> str:
         lines += ["", f"## {claim.id}", "", f"{claim.statement} ({claim.source}).", ""]
         lines += [f"- Rule: {claim.rule}.", f"- Fails: {FAILS[claim.id]}.", f"- Power: {power(claim)}."]
         lines += [f"- Size at {budget}: {sizes(claim, budget)}." for budget in BUDGETS]
-        lines += [f"- Since {entry['date']}: rule {entry['digest']}." for entry in known[claim.id]]
+        lines += history(known[claim.id])
     return "\n".join(lines) + "\n"
 
 
@@ -351,6 +365,6 @@ def _quoted(text: str) -> str:
 
 
 if __name__ == "__main__":
-    now = updated(datetime.datetime.now(datetime.UTC).date().isoformat())
+    now = updated(datetime.datetime.now(datetime.UTC).date().isoformat(), *sys.argv[1:2])
     LOG.write_text(written(now), encoding="utf-8")
     PAGE.write_text(page(now), encoding="utf-8")

@@ -2,6 +2,11 @@
 
 import dataclasses
 import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +15,8 @@ from genscope import claims
 from genscope.claims import _decide
 from genscope.lab import Store, Verdict
 from genscope.lab.results.verdict import earlier
+from genscope.report import page
+from genscope.report.verdicts import verdicts
 
 _FILE = Path(__file__).parents[2] / "docs" / "make_preregistration.py"
 _SPEC = importlib.util.spec_from_file_location("make_preregistration", _FILE)
@@ -39,7 +46,39 @@ def test_a_digest_follows_words_and_code():
     digest = claims.A6.rule_digest
     assert dataclasses.replace(claims.A6, rule="Another").rule_digest != digest
     assert dataclasses.replace(claims.A6, decide=claims.A5.decide).rule_digest != digest
+    assert dataclasses.replace(claims.A6, weighs_failures=True).rule_digest != digest
     assert dataclasses.replace(claims.A6, statement="Another").rule_digest == digest
+
+
+# An edit, and claims whose rules it changes and does not change.
+EDITS = {
+    "studies/lintilhac2026_tilings.py": ("VARIANCE = 0.25", "VARIANCE = 0.4", {"C9"}, {"A1", "A4"}),
+    "lab/results/verdict.py": ('if "fails" in decisions:', 'if False and "fails" in decisions:', {"A1", "C9"}, set()),
+    "lab/statistics/estimation.py": ("search.confidence", "0.5 * search.confidence", {"A4", "A8"}, {"A1", "B5"}),
+    "claims/edelman2022_capacity.py": ("RISE = 0.05", "RISE = 0.10", {"A2"}, {"A1", "C9"}),
+    "report/words.py": ("def ", "def another(): ...\n\n\ndef ", set(), {"A1", "A4", "C9"}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", EDITS)
+def test_a_digest_follows_all_that_decides(file, tmp_path):
+    """A kinder constant of a study, say, turned C9 from *fails* to *holds* under the same digest."""
+    old, new, changed, kept = EDITS[file]
+    shutil.copytree(
+        Path(claims.__file__).parents[1], tmp_path / "genscope", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    text = (tmp_path / "genscope" / file).read_text()
+    assert old in text
+    (tmp_path / "genscope" / file).write_text(text.replace(old, new, 1))
+    code = "import json; from genscope import claims; print(json.dumps({c.id: c.rule_digest for c in claims.ALL}))"
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, check=True
+    )
+    found = json.loads(told.stdout)
+    now = {claim.id: claim.rule_digest for claim in claims.ALL}
+    assert all(found[name] != now[name] for name in changed)
+    assert all(found[name] == now[name] for name in kept)
 
 
 def made(verdict, *, rule="old", digest="1", budget="quick"):
@@ -70,6 +109,24 @@ def test_verdicts_without_a_digest_are_told_by_their_words(store):
     history = store.verdicts(history=True)
     assert earlier(made("holds"), history) is None
     assert earlier(made("holds", rule="new"), history)["verdict"] == "fails"
+
+
+def test_digests_of_another_length_are_told_by_their_words(store):
+    """Until 2026-11-19 they covered less: what an older genscope decided by the same words is by the same rule."""
+    store.put_verdict("A6", "quick", made("fails", rule="new", digest="123").as_dict())
+    assert earlier(made("holds", rule="new"), store.verdicts(history=True)) is None
+    assert earlier(made("holds"), store.verdicts(history=True))["verdict"] == "fails"
+
+
+def test_a_verdict_by_an_older_rule_says_so_where_it_is_shown(store):
+    store.put_verdict("A6", "quick", made("holds").as_dict())
+    rules = {"A6": {"rule": "new", "rule_digest": "2"}}
+    [marked] = verdicts(store.verdicts(), rules)
+    assert "the rule has changed since this verdict" in marked.cautions[-1]
+    assert "genscope reproduce --only A6 --budget quick" in marked.cautions[-1]
+    assert marked.cautions[-1] in page.render(store, rules=rules)
+    for same in ({"A6": {"rule": "old", "rule_digest": "1"}}, {"A1": rules["A6"]}, None):
+        assert verdicts(store.verdicts(), same)[0].cautions == ()
 
 
 def test_a_changed_rule_does_not_replace_a_verdict_silently(store, monkeypatch):

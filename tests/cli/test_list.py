@@ -2,8 +2,7 @@ import json
 import os
 import sys
 
-from genscope import bounds, claims, studies
-from genscope.cli import _jax, _listing
+from genscope import bounds, claims, listing, studies
 from genscope.cli.construct import MODES
 from genscope.lab import Store
 from tests.cli import study_file
@@ -64,25 +63,24 @@ def test_what_is_kept_of_studies_serves_until_a_source_file_changes(monkeypatch,
     source.parent.mkdir()
     source.write_text("points = 1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(_listing, "PACKAGE", source.parent)
-    monkeypatch.setattr(_listing, "_made", lambda: made.append(None) or {"number": len(made)})
-    monkeypatch.setattr(_jax, "prepare_jax", lambda: None)
-    assert _listing.listing() == {"number": 1}  # as long as they are loaded, nothing is read
+    monkeypatch.setattr(listing, "PACKAGE", source.parent)
+    monkeypatch.setattr(listing, "_made", lambda: made.append(None) or {"number": len(made)})
+    assert listing.listing() == {"number": 1}  # as long as they are loaded, nothing is read
     assert not kept.exists()
     monkeypatch.delitem(sys.modules, "genscope.studies")
-    assert [_listing.listing()["number"] for _ in range(2)] == [2, 2]
+    assert [listing.listing()["number"] for _ in range(2)] == [2, 2]
     source.write_text("points = 2")
     os.utime(source, ns=(1, 1))
-    assert [_listing.listing()["number"] for _ in range(2)] == [3, 3]
+    assert [listing.listing()["number"] for _ in range(2)] == [3, 3]
     for damage in ("", "{}", json.dumps({"state": None})):
         kept.write_text(damage)
         number = len(made)
-        assert [_listing.listing()["number"] for _ in range(2)] == [number + 1] * 2
+        assert [listing.listing()["number"] for _ in range(2)] == [number + 1] * 2
     kept.unlink()
     kept.mkdir()  # a place that cannot be written
     number = len(made)
-    assert [_listing.listing()["number"] for _ in range(2)] == [number + 1, number + 2]
+    assert [listing.listing()["number"] for _ in range(2)] == [number + 1, number + 2]
 
 
 def test_the_listing_is_plain_json():
-    assert json.loads(json.dumps(_listing._made()))["studies"][0]["name"] == studies.ALL[0].name
+    assert json.loads(json.dumps(listing._made()))["studies"][0]["name"] == studies.ALL[0].name

@@ -308,6 +308,7 @@ def test_a_claim_has_rule_evidence_trials_and_what_was_planted(url):
     found = studies_room.claim(url, {"id": "A2"})
     assert found["parts"][0]["numbers"] == [("slope", "[1, 2]")]
     assert found["rule"] == "Fixed before."
+    assert "the rule has changed since this verdict" in found["cautions"][-1]  # the claim A2 of today has another
     assert found["remark"] == "Remark on A2."
     assert found["planted"] == "a fault"
     assert found["erratum"] == PAPERS["edelman2022"].errata[5]

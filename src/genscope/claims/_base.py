@@ -14,9 +14,10 @@ from genscope.lab import Reading, Study, Verdict
 from genscope.lab.plans.sources import function_sources
 from genscope.lab.plans.study import canonical
 from genscope.lab.results.mixtures import failed_trials
+from genscope.lab.results.reading import read
 from genscope.lab.results.verdict import Decision as Decision
 from genscope.lab.results.verdict import Part as Part
-from genscope.lab.results.verdict import decided
+from genscope.lab.results.verdict import concluded
 
 
 @dataclass(frozen=True)
@@ -38,22 +39,24 @@ class Claim:
 
     @functools.cached_property
     def rule_digest(self) -> str:
-        """A digest of the rule: its words, and the text of what decides by it in this package."""
-        own = {
-            name: text
-            for name, text in function_sources(self.decide).parts.items()
-            if name.startswith("genscope/claims/") or not name.startswith("genscope/")
-        }
-        return hashlib.sha256(canonical([self.rule, own]).encode()).hexdigest()[:16]
+        """A digest of the rule: its words, and the text of what decides by it, wherever it stands.
+
+        What presents, stores and plans is left out, and so are the trials, whose code is stored with each of them.
+        """
+        functions = [self.decide, concluded]
+        if any(study.plan(budget).search for budget, listed in self.studies.items() for study in listed):
+            functions.append(read)
+        known = [self.rule, self.weighs_failures, [_deciding(function) for function in functions]]
+        return hashlib.sha256(canonical(known).encode()).hexdigest()[:20]
 
     def verdict(self, readings: Sequence[Reading], *, budget: str, seconds: float) -> Verdict:
         """The claim decided from readings."""
-        parts = list(self.decide(readings)) if any(map(_has_results, readings)) else [_NO_RESULTS]
-        decision = decided(parts)
-        if not self.weighs_failures and (failed := sum(map(_failed, readings))):
-            # What a trial that raised would have measured is not known, so it could have been anything.
-            parts.append(_undecided(failed, sum(reading.frame.height for reading in readings)))
-            decision = "undecided"
+        decision, parts = concluded(
+            self.decide(readings) if any(map(_has_results, readings)) else [_NO_RESULTS],
+            failed=sum(map(_failed, readings)),
+            trials=sum(reading.frame.height for reading in readings),
+            weighs_failures=self.weighs_failures,
+        )
         return Verdict(
             id=self.id,
             statement=self.statement,
@@ -77,19 +80,27 @@ class Claim:
         )
 
 
+_DECIDING = (
+    *(f"genscope/{package}/" for package in ("claims", "lab/statistics", "measure", "studies", "tasks")),
+    *(f"genscope/lab/results/{name}.py" for name in ("reading", "reduction", "verdict")),
+    "genscope/estimate.py",
+)
+
+
+@functools.cache
+def _deciding(function: Callable[..., object]) -> dict[str, str]:
+    """Digests of the text that a function rests on, by file, as far as it decides; a user's own text does always."""
+    texts = function_sources(function).parts
+    return {
+        name: text for name, text in texts.items() if name.startswith(_DECIDING) or not name.startswith("genscope/")
+    }
+
+
 _NO_RESULTS = Part("a trial of its studies has finished", "undecided", {"finished trials": 0})
 
 
 def _failed(reading: Reading) -> int:
     return len(failed_trials(reading.frame)) if "status" in reading.frame.columns else 0
-
-
-def _undecided(failed: int, total: int) -> Part:
-    return Part(
-        "no trial failed whose result could have decided otherwise (try again: genscope run STUDY --retry failed)",
-        "undecided",
-        {"failed trials": f"{failed} of {total}"},
-    )
 
 
 def _has_results(reading: Reading) -> bool:

@@ -34,10 +34,10 @@ def list_(
 
     Example: genscope list claims --store sqlite:///results.db
     """
-    from genscope.cli._listing import listing
     from genscope.cli._lookup import find_store
     from genscope.cli._output import print_json
     from genscope.lab.storage import database
+    from genscope.listing import listing
 
     known = listing()
     with find_store(store) or nullcontext() as opened:
@@ -107,6 +107,8 @@ def _studies(shipped: list[dict[str, Any]], store: "genscope.Store | None") -> l
 
 
 def _claims(listed: list[dict[str, Any]], store: "genscope.Store | None") -> list[dict[str, Any]]:
+    from genscope.lab.results.verdict import same_rule
+
     newest = {} if store is None else {row["claim"]: row for row in store.verdicts()}
     return [
         {
@@ -115,16 +117,10 @@ def _claims(listed: list[dict[str, Any]], store: "genscope.Store | None") -> lis
             "source": claim["source"],
             "verdict": newest[claim["id"]]["verdict"]["verdict"] if claim["id"] in newest else None,
             "budget": newest[claim["id"]]["budget"] if claim["id"] in newest else None,
-            "older_rule": claim["id"] in newest and not _by_rule(claim, newest[claim["id"]]["verdict"]),
+            "older_rule": claim["id"] in newest and not same_rule(newest[claim["id"]]["verdict"], claim),
         }
         for claim in listed
     ]
-
-
-def _by_rule(claim: dict[str, Any], verdict: dict[str, Any]) -> bool:
-    """Whether a stored verdict was reached by the rule that the claim has now."""
-    digest = verdict.get("rule_digest")
-    return digest == claim["rule_digest"] if digest else verdict.get("rule") in (None, claim["rule"])
 
 
 def _about(study: dict[str, Any]) -> str:

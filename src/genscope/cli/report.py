@@ -1,6 +1,6 @@
 """`genscope report`: the stored results as one HTML file.
 
-Guarantee: made from the store alone; needs neither studies nor JAX.
+Guarantee: what is shown comes from the store alone; the claims' rules only tell which verdicts are by older ones.
 """
 
 from pathlib import Path
@@ -31,12 +31,13 @@ def report(
     need("report", given="genscope report")
     from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
+    from genscope.listing import rules
     from genscope.report.page import write_report
 
     with Store(store, read_only=True) as opened:
-        path = write_report(opened, out, budget=budget, only=study or ())
-        studies = sorted(study or opened.manifests())
         verdicts = opened.verdicts()
+        path = write_report(opened, out, budget=budget, only=study or (), rules=rules() if verdicts else None)
+        studies = sorted(study or opened.manifests())
         claims = [row["claim"] for row in verdicts if not study or {*row["verdict"].get("studies", ())} & {*study}]
     if as_json:
         print_json({"report": str(path), "store": opened.url, "studies": studies, "claims": claims})

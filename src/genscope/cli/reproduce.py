@@ -55,6 +55,7 @@ def reproduce(
     from genscope.lab import Store
     from genscope.lab.execution.provenance import provenance
     from genscope.lab.plans.design import cores
+    from genscope.listing import rules
     from genscope.report.page import write_report
 
     start = time.monotonic()
@@ -75,7 +76,7 @@ def reproduce(
     with Store(store) as opened, resumable(opened), table.live():
         options = {"workers": many if many > 1 else None, "watcher": table, "accept_changes": accept_changes}
         found = decide(opened, budget, only=names, **options)
-        path = write_report(opened, out / "report.html")
+        path = write_report(opened, out / "report.html", rules=rules())
         facts = provenance()
     if as_json:
         print_json(

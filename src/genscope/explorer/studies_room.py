@@ -216,12 +216,13 @@ def claims(url: str) -> dict[str, Any]:
 
 def claim(url: str, ask: Ask) -> dict[str, Any]:
     """One claim: its rule, the numbers that decided, its figures, its studies, the planted fault and the erratum."""
+    from genscope.listing import rules
     from genscope.papers import PAPERS
     from genscope.report import verdicts, words
 
     wanted = asking.text(ask, "id", longest=_NAME)
     with _reading(url) as store:
-        listed = verdicts.verdicts(store.verdicts())
+        listed = verdicts.verdicts(store.verdicts(), rules())
         manifests, counts = store.manifests(), store.counts()
     found = [each for each in listed if each.id == wanted]
     if not found:

@@ -37,28 +37,36 @@ class PaperGroup:
 
 
 def write_report(
-    store: Store, out: str | os.PathLike[str], *, budget: str | None = None, only: Sequence[str] = ()
+    store: Store,
+    out: str | os.PathLike[str],
+    *,
+    budget: str | None = None,
+    only: Sequence[str] = (),
+    rules: verdicts.Rules | None = None,
 ) -> Path:
     """Write the report of a store to a file; the file is replaced at once when the page is complete.
 
     Of the selections of a study, the largest complete one is shown, of those at `budget` if there are any; of the
-    studies those in `only`, if it names some, with the claims that rest on them.
+    studies those in `only`, if it names some, with the claims that rest on them. `rules` are those of the claims as
+    they are now (`genscope.listing.rules()`): a verdict by an older one says so.
     """
     path = Path(out)
     check_place(path, "the report", "report.html")
-    text = render(store, budget=budget, only=only)
+    text = render(store, budget=budget, only=only, rules=rules)
     with draft(path) as beside:
         beside.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(store: Store, *, budget: str | None = None, only: Sequence[str] = ()) -> str:
+def render(
+    store: Store, *, budget: str | None = None, only: Sequence[str] = (), rules: verdicts.Rules | None = None
+) -> str:
     """The report of a store as HTML."""
     manifests = {name: facts for name, facts in store.manifests().items() if name in only or not only}
     if missing := [name for name in only if name not in manifests]:
         held = ", ".join(store.manifests()) or "none yet"
         raise Refusal(f"the store has no results of {', '.join(missing)}: it holds {held}. Choose from these.")
-    claims = [each for each in verdicts.verdicts(store.verdicts()) if not only or {*each.studies} & {*only}]
+    claims = [each for each in verdicts.verdicts(store.verdicts(), rules) if not only or {*each.studies} & {*only}]
     read = [
         _Read(f"study-{number}", manifest, *chosen(store, manifest["name"], budget))
         for number, (_, manifest) in enumerate(_in_order(manifests), start=1)

@@ -3,20 +3,35 @@
 Guarantee: exact; a verdict is shown as it was stored.
 """
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from genscope.lab import Verdict
-from genscope.lab.results.verdict import DECISIONS
+from genscope.lab.results.verdict import DECISIONS, same_rule
 from genscope.papers import PAPERS
 from genscope.report import words
 
+Rules = Mapping[str, Mapping[str, Any]]
 
-def verdicts(stored: Sequence[Mapping[str, Any]]) -> list[Verdict]:
-    """The verdicts of `Store.verdicts()`, in the order of their claims' ids (A2 before A10)."""
-    listed = [Verdict.from_dict({"id": row["claim"], "budget": row["budget"], **row["verdict"]}) for row in stored]
+
+def verdicts(stored: Sequence[Mapping[str, Any]], rules: Rules | None = None) -> list[Verdict]:
+    """The verdicts of `Store.verdicts()`, in the order of their claims' ids (A2 before A10).
+
+    Where `rules` says that a claim has another rule now, its verdict says so.
+    """
+    listed = [_marked(row, (rules or {}).get(row["claim"])) for row in stored]
     return sorted(listed, key=lambda verdict: words.natural(verdict.id))
+
+
+def _marked(row: Mapping[str, Any], rule: Mapping[str, Any] | None) -> Verdict:
+    found = Verdict.from_dict({"id": row["claim"], "budget": row["budget"], **row["verdict"]})
+    if rule is None or same_rule(row["verdict"], rule):
+        return found
+    again = f"genscope reproduce --only {found.id} --budget {found.budget}"
+    older = f"the rule has changed since this verdict, which is by the old one (decide again: {again})"
+    return dataclasses.replace(found, cautions=(*found.cautions, older))
 
 
 def tally(listed: Sequence[Verdict]) -> list[tuple[str, int]]:

@@ -140,11 +140,36 @@ def earlier(now: Verdict, stored: Sequence[Mapping[str, Any]]) -> Mapping[str, A
     """What `Verdict.before` holds: of stored verdicts on a claim, old to new, the newest by another rule."""
     for row in reversed([row for row in stored if (row["claim"], row["budget"]) == (now.id, now.budget)]):
         old = Verdict.from_dict({"id": row["claim"], "budget": row["budget"], **row["verdict"]})
-        same = old.rule_digest == now.rule_digest if old.rule_digest else old.rule == now.rule
-        if not same:
+        if not same_rule(row["verdict"], {"rule": now.rule, "rule_digest": now.rule_digest}):
             decided = time.strftime("%Y-%m-%d", time.gmtime(row["finished"]))
             return {"verdict": old.verdict, "rule": old.rule, "rule_digest": old.rule_digest, "decided": decided}
     return None
+
+
+def same_rule(verdict: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
+    """Whether a stored verdict was reached by a rule that is given by its words, `rule`, and its `rule_digest`.
+
+    Digests of unlike lengths are of unlike things: until 2026-11-19 they left out what a rule takes from studies and
+    statistics. Such verdicts are told by the words, as those without a digest.
+    """
+    before, now = verdict.get("rule_digest") or "", rule["rule_digest"]
+    return before == now if len(before) == len(now) else verdict.get("rule") in (None, rule["rule"])
+
+
+def concluded(parts: Sequence[Part], *, failed: int, trials: int, weighs_failures: bool) -> tuple[Decision, list[Part]]:
+    """What the parts of a rule say together, with the part that failed trials add.
+
+    What a trial that failed would have measured is not known, so it could have been anything, unless the rule says
+    itself what failures could change.
+    """
+    if weighs_failures or not failed:
+        return decided(parts), [*parts]
+    more = Part(
+        "no trial failed whose result could have decided otherwise (try again: genscope run STUDY --retry failed)",
+        "undecided",
+        {"failed trials": f"{failed} of {trials}"},
+    )
+    return "undecided", [*parts, more]
 
 
 def decided(parts: Sequence[Part]) -> Decision:
