@@ -8,7 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from genscope.lab import Store
+from genscope.lab import Store, Study, grid, run, select
+from genscope.refusal import Refusal
 
 TEXT = '''
 """A study with a helper."""
@@ -96,6 +97,50 @@ def test_a_changed_module_that_the_trial_imports_counts(file, call, program):
         refused = program("run", f"{file}:study", "--seeds", "2", *workers)
         assert refused.wait() == 2
     assert program("run", f"{file}:study", "--seeds", "1").wait() == 0  # nothing to compute, nothing to mix
+
+
+def test_stored_trials_of_earlier_code_are_shown_with_a_remark(file, call, call_json):
+    call("run", f"{file}:study")
+    assert call_json("run", f"{file}:study")["warnings"] == []
+    edit(file, "2 * size", "3 * size")
+    [remark] = call_json("run", f"{file}:study")["warnings"]
+    assert f"4 stored ones were computed by different code: {file.name} changed since" in remark
+    assert "give the study a new revision (now 1)" in remark
+    assert "different code" in call("run", f"{file}:study").stderr
+
+
+def test_an_import_that_may_fail_is_followed(file, call, refused):
+    helper = next(file.parent.glob("helper_*.py"))
+    edit(
+        file,
+        f"from {helper.stem} import FACTOR",
+        f"try:\n    from {helper.stem} import FACTOR\nexcept ImportError:\n    pass",
+    )
+    call("run", f"{file}:study", "--seeds", 2)
+    edit(helper, "FACTOR = 1", "FACTOR = 10")
+    assert f"{helper.name} changed since" in refused("run", f"{file}:study", "--seeds", 4)
+
+
+def test_a_trial_that_was_typed_in_is_not_pooled_silently(directory):
+    def typed(body):
+        exec(f"FACTOR = {body}\ndef trial(key, size):\n    return {{'number': size * FACTOR}}\n", names := {})
+        return Study(name="typed", title="", source="", trial=names["trial"], points=grid(size=[1, 2]))
+
+    with Store(f"sqlite:///{directory}/typed.db") as store:
+        run(typed("2"), store=store)
+        again = run(typed("2"), select(typed("2"), seeds=2), store=store)
+        assert (again.computed, again.outdated) == (2, None)
+        with pytest.raises(Refusal, match="what was typed in changed since"):
+            run(typed("3"), select(typed("3"), seeds=3), store=store)
+        assert "different code" in (run(typed("3"), store=store).outdated or "")
+
+
+def test_a_function_bound_to_a_trial_is_the_same_in_every_process(file, call_json):
+    edit(file, "trial=trial", "trial=functools.partial(trial, rule=_rule)")
+    edit(file, "def trial(key, size)", "import functools\ndef _rule(): return 1\ndef trial(key, size, rule)")
+    assert call_json("run", f"{file}:study", "--workers", "1")["new_trials"] == 4
+    edit(file, "2 * size", "3 * size")
+    assert len(call_json("run", f"{file}:study")["warnings"]) == 1
 
 
 def test_more_points_and_a_new_revision_need_no_decision(file, call_json):

@@ -1,10 +1,8 @@
 """What counts as a change of the code that computes a trial, and what does not."""
 
-import functools
 import importlib
 import importlib.metadata
 import sys
-import textwrap
 
 import jax
 import pytest
@@ -14,7 +12,7 @@ from genscope.lab import Study, grid
 from genscope.lab.execution.provenance import LIBRARIES, provenance
 from genscope.lab.execution.reference import load
 from genscope.lab.plans.settings import settings
-from genscope.lab.plans.sources import changed_parts, function_sources, sources
+from genscope.lab.plans.sources import changed_parts, file_sources, sources
 from tests.lab import toys
 
 STUDY = '''
@@ -130,21 +128,300 @@ def first(key, size):
     return {"number": size}
 
 
-def test_partial_applications_count_their_arguments():
-    made = [function_sources(functools.partial(first, size=size)) for size in (1, 2)]
-    assert made[0] != made[1]
-    assert changed_parts(made[0].parts, made[1].parts) == ["bound arguments"]
-
-
 def test_a_function_without_a_name_of_its_own_stands_for_its_whole_file():
     study = Study(name="s", title="", source="", trial=lambda key: {}, points=grid(x=[1]))
     assert {"test_sources.py", "Study(paired, stacked)"} <= {*sources(study).parts}
 
 
-def test_a_function_that_was_typed_in_has_no_sources():
-    typed = {}
-    exec(textwrap.dedent("def trial(key):\n    return {}\n"), typed)
-    assert function_sources(typed["trial"]) is None
+HEAD = "from genscope import Study, grid\n"
+PLAIN = "def trial(key, n):\n    return {'number': n * f()}\n"
+STUDY_OF = 'study = Study(name="toy", title="", source="", trial={}, points=grid(n=[2]))\n'
+ONE = "def f():\n    return 1\n"
+SET_UP = {"state": "X = 0\n", "setup_it": "import state\nstate.X = 1\n"}
+REGISTRY = "RULES = {}\ndef register(f):\n    RULES[f.__name__] = f\n    return f\n"
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The sources of a study in files, and what its trial measures; `library` is on the path as well."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "library"), *sys.path])
+
+    def made(files):
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        before = {*sys.modules}
+        importlib.invalidate_caches()
+        try:
+            study = load(tmp_path / "mine" / "s.py").study
+            return sources(study), study.trial(None, n=2)
+        finally:
+            for name in {*sys.modules} - before:
+                del sys.modules[name]
+
+    (tmp_path / "library").mkdir()
+    return made
+
+
+def study(text, trial="trial", **others):
+    helpers = {f"mine/{name.replace('__', '/')}.py": helper for name, helper in others.items()}
+    return {"mine/s.py": HEAD + text + STUDY_OF.format(trial), **helpers}
+
+
+TWINS = {
+    **study("from a.util import f as one\nfrom b.util import f as other\ndef f(): return one() + other()\n" + PLAIN),
+    "library/a/util.py": ONE,
+    "library/b/util.py": ONE,
+}
+
+
+# The files of a study, one that is edited, and the edit (of 1 to 2 where none is given), by how the trial comes by it.
+FORMS = {
+    "import in try": (
+        study("try:\n    from fast import f\nexcept ImportError:\n    from slow import f\n" + PLAIN, slow=ONE),
+        "mine/slow.py",
+    ),
+    "import in if": (study("if len(HEAD := 'a'):\n    from slow import f\n" + PLAIN, slow=ONE), "mine/slow.py"),
+    "import in with": (
+        study("import contextlib\nwith contextlib.nullcontext():\n    from slow import f\n" + PLAIN, slow=ONE),
+        "mine/slow.py",
+    ),
+    "star in try": (
+        study("try:\n    from slow import *\nexcept ImportError:\n    f = None\n" + PLAIN, slow=ONE),
+        "mine/slow.py",
+    ),
+    "try star": (study("try:\n    def f(): return 1\nexcept* ValueError:\n    pass\n" + PLAIN), "mine/s.py"),
+    "match": (
+        study("D = {}\nmatch 1:\n    case 1:\n        D.update(f=1)\nf = lambda: D['f']\n" + PLAIN),
+        "mine/s.py",
+        "f=1",
+        "f=2",
+    ),
+    "not for type checkers": (
+        study("from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    def f(): return 1\n" + PLAIN),
+        "mine/s.py",
+    ),
+    "no program": (study("if __name__ != '__main__':\n    def f(): return 1\n" + PLAIN), "mine/s.py"),
+    "else of a program": (
+        study("if __name__ == '__main__':\n    f = None\nelse:\n    def f(): return 1\n" + PLAIN),
+        "mine/s.py",
+    ),
+    "decorator in another file": (
+        study(
+            f"from h import logged\n@logged\n{ONE.replace('f()', 'trial(key, n)').replace('1', '{1: n}')}",
+            h="def logged(f):\n    def wrapper(key, **kw):\n        return f(key, **kw)\n    return wrapper\n",
+        ),
+        "mine/s.py",
+        "{1:",
+        "{2:",
+    ),
+    "decorator that is edited": (
+        study(
+            "from h import base\nfrom d import logged\ntrial = logged(base)\n",
+            h="def base(key, n):\n    return n\n",
+            d="import functools\ndef logged(f):\n    @functools.wraps(f)\n"
+            "    def wrapper(key, n):\n        return 1 * f(key, n)\n    return wrapper\n",
+        ),
+        "mine/d.py",
+        "1 *",
+        "2 *",
+    ),
+    "variable of a closure": (
+        study(
+            "from h import make\nWIDTH = 5\ntrial = make(WIDTH)\n",
+            h="def make(w):\n    def trial(key, n):\n        return n * w\n    return trial\n",
+        ),
+        "mine/s.py",
+        "5",
+        "6",
+    ),
+    "state of a bound method": (
+        study(
+            "from h import E\nof = E(5)\n",
+            trial="of.trial",
+            h="class E:\n    def __init__(s, w): s.w = w\n    def trial(s, key, n): return n * s.w\n",
+        ),
+        "mine/s.py",
+        "E(5)",
+        "E(6)",
+    ),
+    "state of a callable object": (
+        study(
+            "from h import E\nof = E(5)\n",
+            trial="of",
+            h="class E:\n    def __init__(s, w): s.w = w\n    def __call__(s, key, n): return n * s.w\n",
+        ),
+        "mine/s.py",
+        "E(5)",
+        "E(6)",
+    ),
+    "array in a partial application": (
+        study(
+            "import functools\nimport numpy as np\nfrom h import base\nW = np.zeros(2000)\nW[1000] = 5\n",
+            trial="functools.partial(base, w=W)",
+            h="def base(key, n, w): return float(w.sum())\n",
+        ),
+        "mine/s.py",
+        "= 5",
+        "= 6",
+    ),
+    "function in a partial application": (
+        study(
+            "import functools\nfrom h import base\nfrom g import f\n",
+            trial="functools.partial(base, rule=f)",
+            h="def base(key, n, rule): return rule()\n",
+            g=ONE,
+        ),
+        "mine/g.py",
+    ),
+    "registry": (
+        study(
+            "from h import RULES\ndef f(): return RULES['one']()\n" + PLAIN,
+            h=REGISTRY + "@register\ndef one(): return 1\n",
+        ),
+        "mine/h.py",
+    ),
+    "registry of methods": (
+        study(
+            "from h import RULES\ndef f(): return RULES['one'](None)\n" + PLAIN,
+            h=REGISTRY + "class Rules:\n    @register\n    def one(self): return 1\n    def one(self): return 3\n",
+        ),
+        "mine/h.py",
+    ),
+    "registry filled by an assignment": (
+        study("from h import RULES\ndef f(): return RULES['f']()\n" + PLAIN, h=REGISTRY + ONE + "_ = register(f)\n"),
+        "mine/h.py",
+    ),
+    "subclasses": (
+        study(
+            "class Base: pass\nclass A(Base):\n    def f(self): return 1\n"
+            "def f(): return Base.__subclasses__()[0]().f()\n" + PLAIN
+        ),
+        "mine/s.py",
+    ),
+    "subclasses that register": (
+        study(
+            "from h import ALL\nimport rules\ndef f(): return ALL[0].f()\n" + PLAIN,
+            h="ALL = []\nclass Base:\n    def __init_subclass__(cls): ALL.append(cls)\n",
+            rules="from h import Base\nclass A(Base):\n    @staticmethod\n    def f(): return 1\n",
+        ),
+        "mine/rules.py",
+    ),
+    "module of that name": (
+        study("import sys\ndef f(): return getattr(sys.modules[__name__], 'F')\nF = 1\n" + PLAIN),
+        "mine/s.py",
+        "F = 1",
+        "F = 2",
+    ),
+    "globals": (study("def f(): return globals()['F']\nF = 1\n" + PLAIN), "mine/s.py", "F = 1", "F = 2"),
+    "import for its effect": (
+        study("import state\nimport setup_it\ndef f(): return state.X\n" + PLAIN, **SET_UP),
+        "mine/setup_it.py",
+    ),
+    "package imported on the way": (
+        {
+            **study("from p.h import f\n" + PLAIN, p__st="X = 0\n", p__h="import p.st\ndef f(): return p.st.X\n"),
+            "mine/p/__init__.py": "import p.st\np.st.X = 1\n",
+        },
+        "mine/p/__init__.py",
+        "= 1",
+        "= 2",
+    ),
+    "import for its effect inside the trial": (
+        study("import state\ndef f():\n    import setup_it\n    return state.X\n" + PLAIN, **SET_UP),
+        "mine/setup_it.py",
+    ),
+    "assertion": (
+        study("D = []\ndef a():\n    D.append(1)\n    return 5\nassert a()\ndef f(): return D[0]\n" + PLAIN),
+        "mine/s.py",
+        "append(1)",
+        "append(2)",
+    ),
+    "one of two files of one name": (TWINS, "library/a/util.py"),
+    "the other of two files of one name": (TWINS, "library/b/util.py"),
+    "form feed": (study("\f\n" + PLAIN + ONE), "mine/s.py"),
+    "line separator": (study("SEPARATOR = '\u2028'\n" + PLAIN + ONE), "mine/s.py"),
+    "two statements on a line": (
+        study("from g import f as g\nlen('a'); f = g\n" + PLAIN, g=ONE),
+        "mine/g.py",
+    ),
+    "docstring on the line of its function": (study("def f(): 'doc'; return 1\n" + PLAIN), "mine/s.py"),
+    "byte order mark": (
+        {name: "\ufeff" + text for name, text in study(ONE + PLAIN).items()},
+        "mine/s.py",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_an_edit_is_seen_however_the_trial_comes_by_it(made, form):
+    files, file, *edit = form
+    x, y = edit or ("1", "2")
+    assert files[file].count(x) == 1
+    (before, measured), (after, other) = made(files), made({**files, file: files[file].replace(x, y)})
+    assert measured != other  # else the edit would be no change
+    assert changed_parts(before.parts, after.parts)
+    assert made(files)[0] == before
+
+
+def test_another_encoding_is_read_as_python_reads_it(made):
+    text = "# coding: latin-1\n" + HEAD + "def f(): return 'caf\xe9'\n" + PLAIN + STUDY_OF.format("trial")
+    [before, after] = (made({"mine/s.py": each.encode("latin-1")})[0] for each in (text, text.replace("caf", "Caf")))
+    assert changed_parts(before.parts, after.parts) == ["s.py"]
+
+
+def test_a_file_that_is_no_python_of_today_counts_with_all_its_bytes(made):
+    files = study("def f():\n    if f is None:\n        import legacy\n    return 1\n" + PLAIN, legacy="print 'old'\n")
+    (before, _), (after, _) = made(files), made({**files, "mine/legacy.py": "print 'new'\n"})
+    assert changed_parts(before.parts, after.parts) == ["legacy.py"]
+
+
+def test_a_sum_of_thousands_of_terms_is_followed(made):
+    files = study(f"SIZES = {' + '.join(['[0]'] * 2000)}\n" + ONE + PLAIN)
+    before, _ = made(files)
+    assert made({"mine/s.py": files["mine/s.py"].replace("return 1", "return 2")})[0] != before
+
+
+def test_what_no_trial_comes_by_is_no_change(made):
+    text = (
+        "import math\nimport h\nfrom functools import cache\n"
+        + ONE
+        + "@cache\ndef other(): return 3\nA = math.log(4)\n"
+    )
+    text += "def points(): return [2]\nif __name__ == '__main__':\n    print(5)\n" + PLAIN
+    files = study(
+        text, h="B = 6\nclass Unused:\n    @property\n    def c(self): 7\n    @c.setter\n    def c(self, _): 7\n"
+    )
+    files["mine/s.py"] = files["mine/s.py"].replace("n * f()", "n * f() if f else f.eval()")
+    before, _ = made(files)
+    for file, old, new in [("s.py", digit, "9") for digit in "345"] + [
+        ("h.py", "6", "9"),
+        ("h.py", "_): 7", "_): 9"),
+        ("s.py", 'title=""', 'title="a"'),
+    ]:
+        assert files[f"mine/{file}"].count(old) == 1
+        assert made({**files, f"mine/{file}": files[f"mine/{file}"].replace(old, new)})[0] == before
+
+
+def test_a_title_beside_a_call_of_the_users_own_is_no_change(made):
+    files = study("from h import make\n", trial="make(5)", h="def make(w):\n    return lambda key, n: w\n")
+    [before, title, width] = (
+        made({**files, "mine/s.py": files["mine/s.py"].replace(*edit)})[0]
+        for edit in [("", ""), ('title=""', 'title="a"'), ("make(5)", "make(6)")]
+    )
+    assert title == before
+    assert width != before
+
+
+def test_modules_that_a_file_imports_are_found_beside_it_and_itself_left_out(tmp_path):
+    for name, text in {"net.py": "import math\nimport helper_beside\n", "helper_beside.py": "WIDTH = 1\n"}.items():
+        (tmp_path / name).write_text(text)
+    before, names = file_sources(tmp_path / "net.py")
+    assert ({*before.parts}, names) == ({"helper_beside.py"}, ["helper_beside"])
+    (tmp_path / "helper_beside.py").write_text("WIDTH = 20\n")
+    assert file_sources(tmp_path / "net.py")[0] != before
+    assert str(tmp_path) not in sys.path
+    assert not file_sources(tmp_path / "helper_beside.py")[0].parts
 
 
 def test_shipped_studies_rest_on_what_they_train_and_not_on_machinery():

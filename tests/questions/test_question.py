@@ -11,6 +11,7 @@ from genscope.lab import select
 from genscope.lab.execution.reference import refer, resolve
 from genscope.questions.question import Question, ask, parsed
 from genscope.questions.study import study
+from genscope.questions.user_files import user_file
 
 
 def test_placements_of_one_expression_are_one_question():
@@ -87,6 +88,25 @@ def test_a_file_of_the_users_is_known_by_its_content(tmp_path, monkeypatch):
     file.write_text("task = 3\n")
     assert ask("mine.py:task").name != question.name
     with pytest.raises(ValueError, match="or ask again"):
+        question.draw(jr.key(0), 4)
+
+
+def test_a_file_of_the_users_is_known_by_what_it_imports_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file, helper = tmp_path / "asked.py", tmp_path / "asked_helper.py"
+    plain = "import genscope as gs\nBITS = [0, 1]\n"
+    task = "task = gs.tasks.SparseAnd.at(BITS, context_length=4)\n"
+    file.write_text(plain + task)
+    assert user_file("asked.py:task").digest == hashlib.sha256(file.read_bytes()).hexdigest()  # as it was before
+    file.write_text("from asked_helper import BITS\nimport genscope as gs\n" + task)
+    helper.write_text("BITS = [0, 1]\n")
+    question = ask("asked.py:task")
+    x = jnp.array([True, False, False, False])
+    assert question.draw(jr.key(0), 4).target(x) == 0
+    helper.write_text("BITS = [0]\n")
+    assert ask("asked.py:task").name != question.name
+    assert ask("asked.py:task").draw(jr.key(0), 4).target(x) == 1
+    with pytest.raises(ValueError, match="or a file that it imports"):
         question.draw(jr.key(0), 4)
 
 

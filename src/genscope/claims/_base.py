@@ -90,8 +90,7 @@ _DECIDING = (
 @functools.cache
 def _deciding(function: Callable[..., object]) -> dict[str, str]:
     """Digests of the text that a function rests on, by file, as far as it decides; a user's own text does always."""
-    found = function_sources(function)
-    texts = {} if found is None else found.parts
+    texts = function_sources(function).parts
     return {
         name: text for name, text in texts.items() if name.startswith(_DECIDING) or not name.startswith("genscope/")
     }

@@ -106,7 +106,7 @@ class _Deciding:
                 continue
             reading = read(self._store, select(self.studies[outcome.study], self._budget))
             self._readings[outcome.study] = reading
-            for warning in (*cautions(reading), *outcome.stopped):
+            for warning in (*cautions(reading), *outcome.remarks):
                 self.watcher.warn(f"{outcome.study}: {warning}")
             self._decide()
 

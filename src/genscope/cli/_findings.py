@@ -48,7 +48,7 @@ def findings(study: Study, selection: Selection, summary: Summary, store: Store)
         "failed": len(failed := failed_trials(reading.frame)),
         "error": failed["error"][0] if len(failed) else None,
         "failures": list(_failures(selection, failed, reading.failed)),
-        "warnings": [*cautions(reading), *summary.stopped],
+        "warnings": [*cautions(reading), *summary.remarks],
         "budget": selection.budget,
         "seconds": summary.seconds,
         "store": store.url,

@@ -135,11 +135,11 @@ def learn(
         return
     with finished(asked.study, asked.selection, retry=retry, accept_changes=accept_changes, **computed_by) as (
         stored,
-        _,
+        summary,
     ):
         answer, where = asked.collect(stored), _options.store_option(store, stored.url)
     frame = answer.reading.frame
-    for warning in answer.remarks:
+    for warning in (*answer.remarks, *([summary.outdated] if summary.outdated else [])):
         complain(f"warning: {warning}")
     failed = failed_trials(frame)
     nothing = 0 < len(failed) == len(frame)

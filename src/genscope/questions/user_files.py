@@ -1,12 +1,14 @@
 """A user's Python in a question: `my_file.py:name`, known by the content of its file, or a function of this process.
 
-Departures: what the file imports from elsewhere is not looked at.
+The user's modules that the file imports belong to it, as `lab.plans.sources` sees them.
+
 Guarantee: a file that has changed is another one, so that results never mix; a worker with another file refuses.
 """
 
 import functools
 import hashlib
 import inspect
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 from jaxtyping import Array, Key
 
 from genscope.lab.execution.reference import load
+from genscope.lab.plans.sources import file_sources
 from genscope.questions.identity import digest
 from genscope.refusal import Refusal
 
@@ -42,8 +45,9 @@ class UserFile:
             return _TYPED[self.digest]
         if _digest(Path(self.path)) != self.digest:
             raise Refusal(
-                f"{self.path} differs from the file that the question was asked with: it has changed, or this "
-                "machine has another version. Do not change it while the question is being answered, or ask again."
+                f"{self.path}, or a file that it imports, differs from what the question was asked with: it has "
+                "changed, or this machine has another version. Do not change it while the question is being "
+                "answered, or ask again."
             )
         return _found(self.path, self.name, self.digest)
 
@@ -100,15 +104,23 @@ _TYPED: dict[str, Any] = {}
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        imported, _ = file_sources(path)
+        return hashlib.sha256(path.read_bytes() + (imported.digest.encode() if imported.parts else b"")).hexdigest()
     except OSError:
         raise Refusal(
             f"got {path}, which cannot be read on this machine. Copy the file to every machine that computes."
         ) from None
 
 
+_LOADED: dict[str, str] = {}
+
+
 @functools.cache
 def _found(path: str, name: str, digest: str) -> Any:
+    if _LOADED.get(path, digest) != digest:  # what it imports may have changed, and is to be loaded anew as well
+        for module in file_sources(Path(path))[1]:
+            sys.modules.pop(module, None)
+    _LOADED[path] = digest
     module = load(Path(path))
     if not hasattr(module, name):
         known = [each for each in vars(module) if not each.startswith("_")]

@@ -31,7 +31,7 @@ def heading(study: Study) -> Order:
         "study": refer(study),
         "name": study.name,
         "revision": study.revision,
-        "digest": _digest(study),
+        "digest": sources(study).digest,
         "stacked": study.stacked,
         "lanes": study.batch,
     }
@@ -52,7 +52,7 @@ def named(order: Order) -> Study:
         )
     study = resolve(order["study"])
     meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
-    if (study.name, study.revision, study.stacked, study.batch, _digest(study)) != meant:
+    if (study.name, study.revision, study.stacked, study.batch, sources(study).digest) != meant:
         raise Refusal(
             f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, but its code, or a setting "
             f"of JAX, differs from that of {order['name']!r}, revision {order['revision']}, where the run was started, "
@@ -60,11 +60,6 @@ def named(order: Order) -> Study:
             "jax_enable_x64 in the study's file or in the environment, and change nothing while the study runs."
         )
     return study
-
-
-def _digest(study: Study) -> str | None:
-    found = sources(study)
-    return None if found is None else found.digest
 
 
 def trials(order: Order, study: Study) -> list[Trial]:

@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any
 
-from genscope.lab.execution.changes import check_changes
+from genscope.lab.execution.changes import check_changes, outdated
 from genscope.lab.execution.interruption import between_steps
 from genscope.lab.execution.pool import Pool, Submit
 from genscope.lab.execution.processes import Processes
@@ -66,6 +66,13 @@ class Summary:
     seconds: float
     stopped: tuple[str, ...]
     """Searches that ended early, and why."""
+    outdated: str | None = None
+    """A sentence where nothing was missing, and code that has changed since computed what is stored."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be said beside its numbers."""
+        return (*self.stopped, *([self.outdated] if self.outdated else []))
 
 
 @dataclass(frozen=True)
@@ -246,6 +253,7 @@ class _Session:
         self._running: dict[Future[list[Record]], _Task] = {}
         self._points: list[_PointRun] = []
         self._error: Exception | None = None
+        self._outdated: str | None = None
         self._start = time.monotonic()
         self._found = self._computed = self._failed = 0
 
@@ -269,6 +277,7 @@ class _Session:
             failed=self._failed,
             seconds=time.monotonic() - self._start,
             stopped=tuple(point.stopped for point in self._points if point.stopped is not None),
+            outdated=self._outdated,
         )
 
     def submit_next(self) -> "Future[list[Record]] | None":
@@ -350,7 +359,9 @@ class _Session:
             self._points.append(point)
             if not point.over:  # the trials of a million finished ones need not be listed
                 self._advance(point)
-        if self._ready and not self._accept_changes:
+        if not self._ready:
+            self._outdated = outdated(store, study)
+        elif not self._accept_changes:
             check_changes(store, study)
         store.put_manifest(study.name, study.revision, manifest(study))
         store.put_selection(selection)
