@@ -46,7 +46,7 @@ def test_a_changed_trial_is_not_pooled_silently(file, call, call_json, refused):
     call("run", f"{file}:study", "--seeds", 2)
     edit(file, "2 * size", "3 * size")
     message = refused("run", f"{file}:study", "--seeds", 4)
-    assert "4 stored ones were computed by different code" in message
+    assert "4 stored trials were computed by different code or settings" in message
     assert f"{file.name} changed since" in message
     assert "--accept-changes" in message
     assert "new revision (now 1)" in message
@@ -104,7 +104,7 @@ def test_stored_trials_of_earlier_code_are_shown_with_a_remark(file, call, call_
     assert call_json("run", f"{file}:study")["warnings"] == []
     edit(file, "2 * size", "3 * size")
     [remark] = call_json("run", f"{file}:study")["warnings"]
-    assert f"4 stored ones were computed by different code: {file.name} changed since" in remark
+    assert f"4 stored trials were computed by different code or settings: {file.name} changed since" in remark
     assert "give the study a new revision (now 1)" in remark
     assert "different code" in call("run", f"{file}:study").stderr
 

@@ -82,8 +82,8 @@ def race(url, monkeypatch):
             if given[0] is not None:
                 other.add(records(batch), leased=batch)
 
-    def interrupted(connection, found):
-        answer = judged(connection, found)
+    def interrupted(connection, batch, counts):
+        answer = judged(connection, batch, counts)
         if not started:
             started.append(threading.Thread(target=lease_and_finish))
             started[0].start()

@@ -44,4 +44,4 @@ def _said(store: Store, study: Study) -> tuple[str, str] | None:
     files = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
     ours = all(name.startswith(("genscope/", "Study(", "JAX's setting ")) for name in now.parts)
     anew = "use another store" if ours else f"give the study a new revision (now {study.revision}) or use another store"
-    return f"{number} stored ones were computed by different code or settings: {files} changed since", anew
+    return f"{number} stored trials were computed by different code or settings: {files} changed since", anew
