@@ -68,7 +68,7 @@ MAKERS = {
 VALUES = {
     "numbers": (lambda: 1, lambda: 2),
     "nested": (lambda: {"a": [1, (2.0, None)]}, lambda: {"a": [1, (2.5, None)]}),
-    "sets": (lambda: set("abc"), lambda: set("abd")),
+    "sets": (lambda: set("abc"), lambda: set("xyz")),
     "arrays": (lambda: np.zeros(2000), lambda: np.eye(1, 2000, 1000)[0]),
     "arrays of jax": (lambda: jnp.zeros(3), lambda: jnp.ones(3)),
     "keys": (lambda: jr.key(0), lambda: jr.key(1)),

@@ -365,8 +365,8 @@ def test_an_edit_is_seen_however_the_trial_comes_by_it(made, form):
 
 
 def test_another_encoding_is_read_as_python_reads_it(made):
-    text = "# coding: latin-1\n" + HEAD + "def f(): return 'caf\xe9'\n" + PLAIN + STUDY_OF.format("trial")
-    [before, after] = (made({"mine/s.py": each.encode("latin-1")})[0] for each in (text, text.replace("caf", "Caf")))
+    text = "# coding: latin-1\n" + HEAD + "def f(): return 'na\xefve'\n" + PLAIN + STUDY_OF.format("trial")
+    [before, after] = (made({"mine/s.py": each.encode("latin-1")})[0] for each in (text, text.replace("'na", "'Na")))
     assert changed_parts(before.parts, after.parts) == ["s.py"]
 
 
