@@ -145,6 +145,8 @@ REGISTRY = "RULES = {}\ndef register(f):\n    RULES[f.__name__] = f\n    return 
 def made(tmp_path, monkeypatch):
     """The sources of a study in files, and what its trial measures; `library` is on the path as well."""
     monkeypatch.setattr(sys, "path", [str(tmp_path / "library"), *sys.path])
+    # Python takes an edit within the second of its last compilation, of as many bytes, for none.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def made(files):
         for name, text in files.items():
