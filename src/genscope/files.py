@@ -15,6 +15,7 @@ from pathlib import Path
 
 from genscope.refusal import Refusal
 
+SQLITE = b"SQLite format 3\0"  # how its files begin
 PICTURES = ("svg", "png", "pdf")
 
 
@@ -46,7 +47,7 @@ def picture_kind(path: Path) -> str:
 def _is_database(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
+            return file.read(len(SQLITE)) == SQLITE
     except OSError:  # what cannot be read may still be replaced
         return False
 

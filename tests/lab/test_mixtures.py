@@ -46,10 +46,6 @@ def test_equal_origins_need_no_remark(store):
         (facts(jax="0.12.0"), "(2 by jax 0.10.2; 1 by jax 0.12.0)"),
         (facts(libraries={"optax": "0.3"}), "(2 by optax 0.2; 1 by optax 0.3)"),
         (facts(blas=2), "different numbers of threads of BLAS (2 by 1; 1 by 2)"),
-        (
-            facts(settings={"jax_enable_x64": True}),
-            "JAX's settings differ among these trials (2 by its own; 1 by jax_enab",
-        ),
     ],
 )
 def test_a_mixture_is_named_with_its_shares(store, other, words):

@@ -140,3 +140,33 @@ def test_another_process_finds_the_same_digest():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     here = map(digest, (make(5), Slotted(5), classes(5), with_helper, Builder(jnp.ones(3)), make({"a", "b"})))
     assert done.stdout.split() == list(here)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("helper.py", "2 * x", "3 * x"),
+        ("deeper.py", "SCALE = 1", "SCALE = 2"),
+        ("whole.py", "= 5", "= 6"),
+    ],
+)
+def test_the_users_modules_that_it_imports_are_part_of_a_function(tmp_path, file, old, new):
+    """Named, imported further on, or used as a whole; an answer of before the edit would be a stale one."""
+    (tmp_path / "deeper.py").write_text("SCALE = 1\n")
+    (tmp_path / "helper.py").write_text("import deeper\n\ndef doubled(x):\n    return 2 * x * deeper.SCALE\n")
+    (tmp_path / "whole.py").write_text("WIDTH = 5\n")
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import whole\nfrom helper import doubled\nfrom genscope.questions.identity import digest\n\n"
+        "def build(key, context_length):\n    return doubled(context_length) + whole.WIDTH\n\n"
+        "print(digest(build))\n"
+    )
+
+    def told():
+        return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True).stdout
+
+    before = told()
+    assert told() == before
+    text = (tmp_path / file).read_text()
+    (tmp_path / file).write_text(text.replace(old, new))
+    assert told() != before

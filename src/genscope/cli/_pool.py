@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from genscope.cli._errors import complain
 from genscope.lab import Cluster, Preview, Processes
+from genscope.lab.execution.cores import cores
 from genscope.lab.execution.pool import Pool
 from genscope.lab.execution.threads import Threads
-from genscope.lab.plans.design import cores
 from genscope.refusal import Refusal
 
 _LITTLE_SECONDS = 5.0  # worker processes take two seconds to start
@@ -22,7 +22,7 @@ def computing(workers: int | None, cluster: str | None, time_limit: float | None
     """The pool that was asked for, while the block runs; None where none was."""
     if workers is not None and cluster is not None:
         raise Refusal(
-            f"run got --workers {workers} and --cluster {cluster}: --workers starts processes on this machine, "
+            f"got --workers {workers} and --cluster {cluster}: --workers starts processes on this machine, "
             "--cluster uses the workers of a cluster. Leave one of them out."
         )
     if cluster is not None:

@@ -15,7 +15,7 @@ from genscope.cli._progress import following
 from genscope.cli._run_tables import print_plan
 from genscope.lab import Selection, Store, Study, Summary, preview
 from genscope.lab import run as run_study
-from genscope.lab.plans.design import cores
+from genscope.lab.execution.cores import cores
 from genscope.refusal import Refusal
 
 

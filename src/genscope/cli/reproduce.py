@@ -53,8 +53,8 @@ def reproduce(
     from genscope.cli._output import console, counted, echo, print_json, print_table
     from genscope.cli._progress import resumable
     from genscope.lab import Store
+    from genscope.lab.execution.cores import cores
     from genscope.lab.execution.provenance import provenance
-    from genscope.lab.plans.design import cores
     from genscope.listing import rules
     from genscope.report.page import write_report
 

@@ -15,7 +15,7 @@ from genscope.display import Card, Displayed, Table
 from genscope.extras import need
 from genscope.files import draft, picture_kind
 from genscope.lab import Reading, Selection, Store, Study, preview, read, select
-from genscope.lab.plans.design import cores
+from genscope.lab.execution.cores import cores
 from genscope.questions import measured
 from genscope.questions.networks import IDEAL, shown
 from genscope.questions.placements import placements

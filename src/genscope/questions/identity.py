@@ -1,8 +1,9 @@
 """What a function of this process is: a digest that two functions share only if they compute the same.
 
 It covers the source, default arguments, nonlocal variables, and the globals that the source names: their values, and
-functions and classes of the same module with all that is said here. What is imported from elsewhere, or installed, is
-known by its name. Objects are their class and what `pickle` would save of them, arrays their bytes.
+the user's functions and classes with all that is said here, wherever they are imported from. Of the user's modules that
+are named whole, the text counts; what is installed is known by its name. Objects are their class and what `pickle`
+would save of them, arrays their bytes.
 
 Guarantee: where something has no such representation (a lock, an open file), the digest is another one with every call.
 """
@@ -15,12 +16,16 @@ import sys
 import types
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+
+from genscope.lab.plans.carried import names_in, origin
+from genscope.lab.plans.sources import file_sources
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, slice)
 
@@ -42,7 +47,7 @@ class _Reader:
         if isinstance(value, _PLAIN):
             return f"{type(value).__name__} {value!r}"
         if isinstance(value, types.ModuleType):
-            return f"module {value.__name__}"
+            return f"module {value.__name__}{_text(value)}"
         if isinstance(value, np.ndarray | np.generic | jax.Array):
             return self._array(value)
         if id(value) in self._met:
@@ -94,7 +99,7 @@ class _Reader:
         yield from self._globals(value.__code__, value.__globals__)
 
     def _globals(self, code: types.CodeType, known: dict[str, Any]) -> Iterator[str]:
-        for name in sorted({*_names(code)} & known.keys()):
+        for name in sorted({*names_in(code)} & known.keys()):
             yield f"{name} = {self.told(known[name])}"
 
     def _class(self, value: type) -> Iterator[str]:
@@ -125,9 +130,9 @@ class _Reader:
             yield self.told(list(part) if isinstance(part, Iterator) else part)
 
     def _imported(self, value: Any) -> bool:
-        """Whether it is found by its name in a module other than the function's own."""
+        """Whether it is found by its name in an installed module."""
         home = getattr(value, "__module__", None)
-        if home is None or home in self._homes:
+        if home is None or home in self._homes or origin(value) == "user":
             return False
         found: Any = sys.modules.get(home)
         for name in value.__qualname__.split("."):
@@ -142,17 +147,16 @@ def _home(value: Any) -> str:
     """The module in which the code of a callable is, if it is the user's."""
     while inner := [getattr(value, name) for name in ("func", "__func__", "__wrapped__") if hasattr(value, name)]:
         value = inner[0]
-    module = str((value if hasattr(value, "__qualname__") else type(value)).__module__)
-    file = str(getattr(sys.modules.get(module), "__file__", ""))
-    return "__main__" if module.startswith("genscope.") or "site-packages" in file else module  # installed: a name
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return str(named.__module__) if origin(named) in ("user", "typed") else "__main__"
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """The names in a piece of code and in the functions that it defines."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+def _text(module: types.ModuleType) -> str:
+    """The digest of a module of the user's, with all that it imports of theirs."""
+    if origin(module) != "user":
+        return ""
+    file = Path(str(module.__file__))
+    return f" {hashlib.sha256(file.read_bytes()).hexdigest()} {file_sources(file)[0].digest}"
 
 
 def _source(value: Any) -> str | None:

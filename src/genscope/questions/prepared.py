@@ -14,6 +14,7 @@ import numpy as np
 from genscope.fourier.expression import Expression
 from genscope.lab import BUDGETS, Progress, Reference, Selection, Store, Study, run, select
 from genscope.lab.execution.one_thread import one_thread
+from genscope.lab.storage.store import DEFAULT_URL
 from genscope.questions.answer import Answer, collect
 from genscope.questions.networks import IDEAL
 from genscope.questions.question import Question, ask
@@ -24,7 +25,6 @@ from genscope.questions.user_files import UserFile, is_user_file, local, user_fi
 from genscope.refusal import Refusal
 from genscope.tasks import AbstractTask
 
-DEFAULT_STORE = "sqlite:///genscope.db"
 Build = Callable[..., Any]
 Function = str | Expression | AbstractTask | Build
 
@@ -108,7 +108,7 @@ def learn(
     optimizer: str | None = None,
     width: float | None = None,
     budget: str = "standard",
-    store: str | Store = DEFAULT_STORE,
+    store: str | Store = DEFAULT_URL,
     workers: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     accept_changes: bool = False,

@@ -17,7 +17,7 @@ from jaxtyping import Array, Key
 
 from genscope.lab.execution.reference import load
 from genscope.lab.plans.sources import file_sources
-from genscope.questions.identity import digest
+from genscope.questions import identity
 from genscope.refusal import Refusal
 
 
@@ -94,7 +94,7 @@ def user_file(text: str) -> UserFile:
 
 def local(function: Any) -> UserFile:
     """A function or a task of this process, known by its source and by the values that it depends on."""
-    known = digest(function)
+    known = identity.digest(function)
     _TYPED[known] = function
     return UserFile("", getattr(function, "__name__", type(function).__name__), known)
 

@@ -5,12 +5,10 @@ Where nothing is added, a sentence says that what is stored is of other code.
 Guarantee: exact as far as `plans.sources` sees; trials that were stored without a digest, or that failed, keep nobody.
 """
 
-from genscope.lab.plans.sources import changed_parts, sources
+from genscope.lab.plans.sources import changed_parts, listed, sources
 from genscope.lab.plans.study import Study
 from genscope.lab.storage.store import Store
 from genscope.refusal import Refusal
-
-_SHOWN = 5
 
 
 def check_changes(store: Store, study: Study) -> None:
@@ -41,7 +39,6 @@ def _said(store: Store, study: Study) -> tuple[str, str] | None:
     number = sum(trials for trials, _ in stored.values())
     _, parts = list(stored.values())[-1]
     changed = changed_parts(parts, now.parts)
-    files = ", ".join(changed[:_SHOWN]) + (f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else "")
     ours = all(name.startswith(("genscope/", "Study(", "JAX's setting ")) for name in now.parts)
     anew = "use another store" if ours else f"give the study a new revision (now {study.revision}) or use another store"
-    return f"{number} stored trials were computed by different code or settings: {files} changed since", anew
+    return f"{number} stored trials were computed by different code or settings: {listed(changed)} changed since", anew

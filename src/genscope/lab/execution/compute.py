@@ -22,7 +22,7 @@ from jaxtyping import Array, Key
 
 from genscope.compilation import make_room
 from genscope.lab import values
-from genscope.lab.execution.environment import ATTEMPTS, PAUSES, is_of_the_machine
+from genscope.lab.execution.machine_failures import ATTEMPTS, PAUSES, is_of_the_machine
 from genscope.lab.execution.provenance import provenance
 from genscope.lab.plans.sources import sources
 from genscope.lab.plans.study import Point, Scalar, Study, Trial, canonical
@@ -175,7 +175,7 @@ class Computer:
             text = f"{MACHINE_FAILED}, in each of {ATTEMPTS} attempts\n{text}"
             if pause is None or self._stop.wait(pause):
                 break
-        return [], text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+        return [], text
 
     @contextlib.contextmanager
     def _timed(self) -> Iterator[list[float]]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from genscope.lab.plans.design import cores, rounds
+from genscope.lab.execution.cores import cores
+from genscope.lab.plans.design import rounds
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Trial, canonical
 from genscope.lab.storage.store import Store

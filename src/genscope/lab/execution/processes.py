@@ -20,13 +20,14 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from genscope.lab.execution import protocol
-from genscope.lab.execution.environment import ATTEMPTS
+from genscope.lab.execution.cores import core_numbers
+from genscope.lab.execution.machine_failures import ATTEMPTS
 from genscope.lab.execution.one_thread import environment
 from genscope.lab.execution.pool import Submit
 from genscope.lab.execution.protocol import Answer, Order
 from genscope.lab.execution.worker import IS_WORKER
 from genscope.lab.plans.study import Study, Trial
-from genscope.lab.storage.store import MACHINE_FAILED, Record
+from genscope.lab.storage.store import DIED, MACHINE_FAILED, TOO_LONG, Record
 from genscope.refusal import Refusal
 
 COMMAND = (sys.executable, "-m", "genscope.lab.execution.worker")
@@ -44,7 +45,7 @@ class Processes(AbstractContextManager["Processes"]):
             raise Refusal(f"got {number} worker processes: at least one is needed. Give 1 or more.")
         check_time_limit(time_limit)
         refuse_inside_worker()
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [None]
+        cores = core_numbers()
         self._workers = [Worker(i, core=cores[i % len(cores)], path=sys.path) for i in range(number)]
         self._idle = self._workers[::-1]
         self._lock = threading.Lock()
@@ -202,9 +203,9 @@ class _EndedError(Exception):
 
 def _reason(end: _EndedError, time_limit: float | None) -> str:
     if end.late:
-        return f"the trial took longer than {time_limit:.15g} s, its limit, and its process was ended\n"
+        return f"{TOO_LONG}{time_limit:.15g} s, its limit, and its process was ended\n"
     if "SIGKILL" not in str(end):
-        return f"the trial's process {end}, in each of {ATTEMPTS} attempts\n"
+        return f"{DIED}{end}, in each of {ATTEMPTS} attempts\n"
     return f"{MACHINE_FAILED}: its process {end} (as happens when memory runs out), in each of {ATTEMPTS} attempts\n"
 
 

@@ -111,7 +111,7 @@ class Carried:
             yield from (each for each in (value.__defaults__, value.__kwdefaults__) if each)
         if whose == "typed":
             yield value.__code__
-            named = sorted({*_names(value.__code__)} & value.__globals__.keys())
+            named = sorted({*names_in(value.__code__)} & value.__globals__.keys())
             yield from ((name, value.__globals__[name]) for name in named)
         if wrapped is not None:
             yield from self._layers(wrapped)
@@ -201,9 +201,9 @@ def _name(value: Any) -> str:
     return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_in(code: types.CodeType) -> Iterator[str]:
     """The names in a piece of code and in the functions that it defines."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)

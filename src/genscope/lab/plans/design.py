@@ -4,7 +4,6 @@ Guarantee: exact; the trials of a round follow from the stored results of the ro
 """
 
 import itertools
-import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
@@ -71,8 +70,3 @@ def batches(trials: Iterable[Trial], size: int) -> list[list[Trial]]:
     texts = {name: canonical(dict(point)) for name, point in points.items()}
     grouped = itertools.groupby(listed, key=lambda trial: (texts[id(trial.point)], trial.seed // size))
     return [list(group) for _, group in grouped]
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,14 +10,13 @@ question too many, too little mixes two experiments.
 Departures: names are looked up in the text as it is now, not by running it. Not seen: modules imported under computed
 names, what installed functions do with the user's (`list(map(register, rules))`), data files that a trial reads,
 compiled modules, and that a module was imported before it was edited.
-Guarantee: exact in what is followed; comments on lines of their own, docstrings and blank lines are left out. Of a file
-that this Python cannot parse, all bytes count.
+Guarantee: exact in what is followed; what of a text counts, `statements` says.
 """
 
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,12 @@ def changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> list[str
     return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
-def _begin(traversal: "Traversal", value: Any) -> "Module":
+def listed(changed: Sequence[str], most: int = 5) -> str:
+    """The first files by name, and how many more there are."""
+    return ", ".join(changed[:most]) + (f" and {len(changed) - most} more" if len(changed) > most else "")
+
+
+def _begin(traversal: Traversal, value: Any) -> Module:
     """Take the text of a function, a class or a module."""
     facts = home(value)
     file, spec = Path(facts["__file__"]).resolve(), facts.get("__spec__")

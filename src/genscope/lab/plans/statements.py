@@ -14,6 +14,7 @@ from pathlib import Path
 
 from genscope.lab.plans.carried import PACKAGE
 
+Chain = tuple[str, ...]  # a name and its attributes
 _DIGITS = 16
 BLOCKS = (ast.If, ast.Try, ast.TryStar, ast.For, ast.While, ast.With, ast.Match)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -22,9 +23,6 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 def short(text: str) -> str:
     """A digest of a text, short enough to be read."""
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-
-
-Chain = tuple[str, ...]
 
 
 @dataclass(frozen=True)

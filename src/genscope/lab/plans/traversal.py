@@ -30,14 +30,14 @@ _UNSAFE = {"exec", "eval", "setattr", "delattr", "__import__"}  # builtins that 
 # What makes digests computes no trial.
 _MAKERS = {f"genscope.lab.plans.{name}" for name in ("sources", "statements", "traversal")}
 
-_Place = tuple[int, int]
+_Position = tuple[int, int]
 
 
 class Traversal:
     """Follows names from statement to statement."""
 
     def __init__(self, *, of_users: bool = False) -> None:
-        self._taken: dict[Module, dict[_Place, ast.stmt | ast.expr]] = {}
+        self._taken: dict[Module, dict[_Position, ast.stmt | ast.expr]] = {}
         self._pending: list[tuple[Module, ast.stmt | ast.expr]] = []
         self.touched: dict[Module, None] = {}
         self._asked: set[tuple[str, Chain]] = set()
@@ -88,9 +88,16 @@ class Traversal:
             self._finish()
         texts: dict[str, list[str]] = {}
         for module, found in sorted(self._taken.items(), key=lambda each: each[0].file):
-            told = "\n".join(content_of(module, found[place]).text for place in sorted(found))
+            told = "\n".join(content_of(module, found[position]).text for position in sorted(found))
             texts.setdefault(_shown(module, directory), []).append(told)
         return {name: short("\n".join(told)) for name, told in texts.items()}
+
+    def packages(self) -> Iterator[str]:
+        """The first names of what the user's files import."""
+        for module in self.touched:
+            if not module.ours:
+                imports = [each for meanings in module.bindings.values() for each in meanings]
+                yield from (each.module.partition(".")[0] for each in imports if isinstance(each, Import))
 
     def _finish(self) -> None:
         while self._pending:
@@ -167,13 +174,6 @@ class Traversal:
             if isinstance(found, Module):
                 self.touch(found)
 
-    def packages(self) -> Iterator[str]:
-        """The first names of what the user's files import."""
-        for module in self.touched:
-            if not module.ours:
-                imports = [each for meanings in module.bindings.values() for each in meanings]
-                yield from (each.module.partition(".")[0] for each in imports if isinstance(each, Import))
-
     def _import(self, meaning: Import, attributes: Chain) -> None:
         self._ask(meaning.module, attributes if meaning.name is None else (meaning.name, *attributes))
 
@@ -204,9 +204,9 @@ class Traversal:
 
     def _take(self, module: Module, statement: ast.stmt | ast.expr) -> None:
         found = self._taken.setdefault(module, {})
-        place = statement.lineno, statement.col_offset
-        if place not in found:
-            found[place] = statement
+        position = statement.lineno, statement.col_offset
+        if position not in found:
+            found[position] = statement
             self._pending.append((module, statement))
         self.touch(module)
 
@@ -216,7 +216,7 @@ def _is_users(name: str) -> bool:
     return file is not None and not is_installed(file) and not file.is_relative_to(PACKAGE)
 
 
-def _find(name: str) -> "Module | Path | None":
+def _find(name: str) -> Module | Path | None:
     """A module of the user's or ours; the directory of one that is a package without a file; None for any other."""
     file, is_package = _place(name)
     if file is None or (is_installed(file) and not file.is_relative_to(PACKAGE)):
@@ -252,7 +252,7 @@ def _place(name: str) -> tuple[Path | None, bool]:
     return Path(spec.origin).resolve(), bool(directories)
 
 
-def _shown(module: "Module", directory: Path) -> str:
+def _shown(module: Module, directory: Path) -> str:
     """A file's name as it is stored: from genscope's directory, from that of the study, or as it is imported."""
     if module.ours:
         return f"genscope/{module.file.relative_to(PACKAGE).as_posix()}"

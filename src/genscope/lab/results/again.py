@@ -8,10 +8,10 @@ import re
 
 from genscope.lab.plans.selection import Selection
 from genscope.lab.plans.study import Trial
-from genscope.lab.storage.store import MACHINE_FAILED
+from genscope.lab.storage.store import DIED, MACHINE_FAILED, TOO_LONG
 
-_LIMIT = re.compile(r"the trial took longer than (\S+) s, its limit")  # as `execution.processes` and
-_DEATH = re.compile(rf"the trial's process |{MACHINE_FAILED}: ")  # `execution.cluster` say it
+_LIMIT = re.compile(rf"{TOO_LONG}(\S+) s, its limit")
+_DEATH = re.compile(rf"{DIED}|{MACHINE_FAILED}: ")
 
 
 def again(selection: Selection, trial: Trial | None, error: str | None) -> str:

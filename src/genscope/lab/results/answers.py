@@ -3,10 +3,10 @@
 `{first A}` and `{last A}` are the numbers of series A at its least and largest x, `{from A}` and `{to A}` these x;
 `{ratio A/B}` compares two series at the largest x that both have, which is `{at A/B}`; `{least A}` and `{most A}` are
 extremes over all marks and `{median A}` their middle, `{fold A}` is the least that x is of y, and `{law A}` tells which
-scaling law fits best. Where a figure has one series, or all are meant, A
-is left out.
-Guarantee: exact up to rounding; where a number is not measured, or both ends of a
-series are the same, there is no answer, and the title stands for it.
+scaling law fits best. Where a figure has one series, or all are meant, A is left out.
+
+Guarantee: exact up to rounding; where a number is not measured, or both ends of a series are the same, there is no
+answer, and the title stands for it.
 """
 
 import re

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from genscope.lab.plans.sources import changed_parts
+from genscope.lab.plans.sources import changed_parts, listed
 from genscope.lab.results.raised import own_line
 from genscope.lab.storage.store import MACHINE_FAILED
 
@@ -55,28 +55,21 @@ def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> I
 
 
 def codes(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A sentence where the trials that count are two experiments: of different code, or at different precision."""
+    """A sentence where the trials that count are two experiments: of different code; settings of JAX are part of it."""
     facts = _counted(frame, origins)
     digests = _tally(facts, lambda each: each.get("sources", {}).get("digest"))
-    settings = _tally(facts, lambda each: _words(each.get("settings") or {}))
     if len(digests) > 1:
         parts = {each["sources"]["digest"]: each["sources"]["parts"] for each, _ in facts if each.get("sources")}
         texts = list(parts.values())
         changed = sorted({name for text in texts[1:] for name in changed_parts(texts[0], text)})
-        which = f"; {', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''} changed" if changed else ""
+        which = f"; {listed(changed)} changed" if changed else ""
         yield f"different code computed these trials ({_counts(digests)}){which}: they are pooled here all the same"
-    elif len(settings) > 1:
-        yield f"JAX's settings differ among these trials ({_counts(settings)}): they are pooled here all the same"
 
 
 def _counted(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
     """The facts of each provenance, and how many of the trials that count have it."""
     counted = frame.filter(pl.col("status") == "ok")["provenance"].value_counts(sort=True).rows()
     return [(origins.get(name, {}), number) for name, number in counted]
-
-
-def _words(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "its own"
 
 
 def _versions(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -17,10 +17,10 @@ import sqlalchemy.event
 import sqlalchemy.exc
 
 from genscope.extras import need
+from genscope.files import SQLITE
 from genscope.refusal import Refusal
 
 BUSY_SECONDS = 30.0  # how long we wait for another writer, or for a server that went away, before we give up
-_MAGIC = b"SQLite format 3\x00"
 _EXAMPLES = "sqlite:///genscope.db or postgresql+psycopg://user@host/name"
 # Options of a PostgreSQL URL that say where a store is. Others may hold a secret, or the way to one.
 _PLACES = ("host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "connect_timeout", "application_name")
@@ -247,8 +247,8 @@ def _check_file(path: Path, *, read_only: bool) -> None:
         if not os.access(path, os.R_OK):
             raise PermissionError(f"Store got {path}, which this user may not read. Change its permissions.")
         with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-        if head and head != _MAGIC:
+            head = file.read(len(SQLITE))
+        if head and head != SQLITE:
             raise Refusal(
                 f"Store got {path}, which is not a SQLite database (it begins with {head!r}): it was left untouched. "
                 "Give the path of a genscope store or of a new file."

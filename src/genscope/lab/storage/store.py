@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "sqlite:///genscope.db"
 MACHINE_FAILED = "the machine failed, not the trial"  # how the error of such a trial begins
+TOO_LONG, DIED = "the trial took longer than ", "the trial's process "  # and of one that ended a worker process
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
 
 
@@ -481,7 +482,7 @@ def _plain_rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Se
 
 def _storable(text: str | None) -> str | None:
     """What an exception said, as text that every database takes: no NUL, no half of a character."""
-    return text and text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+    return text and text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:

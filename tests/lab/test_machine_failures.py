@@ -7,8 +7,8 @@ import jax
 import pytest
 
 from genscope.lab import Store, read, run, select
-from genscope.lab.execution import compute, environment
-from genscope.lab.execution.environment import is_of_the_machine
+from genscope.lab.execution import compute, machine_failures
+from genscope.lab.execution.machine_failures import is_of_the_machine
 from genscope.lab.storage.store import MACHINE_FAILED
 from tests.lab import toys
 
@@ -47,7 +47,7 @@ def met():
 @pytest.fixture
 def disturbed(monkeypatch, met):
     """Let every third trial meet a failure so many times."""
-    monkeypatch.setattr(compute, "PAUSES", (0.0,) * len(environment.PAUSES))
+    monkeypatch.setattr(compute, "PAUSES", (0.0,) * len(machine_failures.PAUSES))
 
     def disturbed(study, error, times):
         def trial(key, **point):
@@ -74,7 +74,7 @@ def test_rows_after_failures_of_the_machine_are_those_of_an_undisturbed_run(dist
     study = getattr(toys, name).replace(batch=1)
     expected, _ = rows(f"sqlite:///{tmp_path}/calm.db", study)
     assert rows(f"sqlite:///{tmp_path}/store.db", disturbed(study, MemoryError("no"), times=3))[0] == expected
-    assert max(met.values()) == environment.ATTEMPTS
+    assert max(met.values()) == machine_failures.ATTEMPTS
 
 
 def test_a_machine_that_stays_bad_is_named_after_four_attempts(disturbed, met, tmp_path):
@@ -83,7 +83,7 @@ def test_a_machine_that_stays_bad_is_named_after_four_attempts(disturbed, met, t
     failed = frame.filter(frame["status"] == "failed")
     assert 0 < failed.height < frame.height
     assert all(error.startswith(f"{MACHINE_FAILED}, in each of 4 attempts\n") for error in failed["error"])
-    assert max(met.values()) == environment.ATTEMPTS
+    assert max(met.values()) == machine_failures.ATTEMPTS
 
 
 def test_a_failure_of_the_trial_is_not_tried_again(disturbed, met, tmp_path):
