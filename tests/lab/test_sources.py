@@ -11,8 +11,9 @@ from genscope import studies
 from genscope.lab import Study, grid
 from genscope.lab.execution.provenance import LIBRARIES, provenance
 from genscope.lab.execution.reference import load
+from genscope.lab.plans import settings as settings_module
 from genscope.lab.plans.settings import settings
-from genscope.lab.plans.sources import changed_parts, file_sources, sources
+from genscope.lab.plans.sources import changed_parts, file_sources, left_behind, sources
 from tests.lab import toys
 
 STUDY = '''
@@ -80,7 +81,8 @@ def look(tmp_path, monkeypatch):
 def test_the_users_modules_and_ours_are_followed_and_others_not(look):
     found = {*look().parts}
     mine = {"helper.py", "inner.py", "scaling/growth.py", "scaling/laws.py", "scaling/settings.py", "study_of_mine.py"}
-    assert found == mine | {"Study(paired, stacked)"}
+    of_tests = {f"JAX's setting {name}={value}" for name, value in settings().items()}
+    assert found == mine | {"Study(paired, stacked)"} | of_tests
 
 
 @pytest.mark.parametrize(
@@ -137,6 +139,10 @@ HEAD = "from genscope import Study, grid\n"
 PLAIN = "def trial(key, n):\n    return {'number': n * f()}\n"
 STUDY_OF = 'study = Study(name="toy", title="", source="", trial={}, points=grid(n=[2]))\n'
 ONE = "def f():\n    return 1\n"
+PACKAGE = {"mine/pkg/__init__.py": "from . import sub\n"}
+LATER = "from genscope.lab import run\ntry:\n    run()\nexcept TypeError:\n    h.RATE = 1\n"
+RATED = "RATE = 0\ndef set_up(rate):\n    global RATE\n    RATE = rate\n"
+RATED += "def trial(key, n):\n    return {'number': RATE}\n"
 SET_UP = {"state": "X = 0\n", "setup_it": "import state\nstate.X = 1\n"}
 REGISTRY = "RULES = {}\ndef register(f):\n    RULES[f.__name__] = f\n    return f\n"
 
@@ -352,6 +358,24 @@ FORMS = {
         {name: "\ufeff" + text for name, text in study(ONE + PLAIN).items()},
         "mine/s.py",
     ),
+    "part that a package imports": (
+        {**study("import pkg\ndef f(): return pkg.sub.f()\n" + PLAIN, pkg__sub=ONE), **PACKAGE},
+        "mine/pkg/sub.py",
+    ),
+    "part of such a package by name": (
+        {**study("from pkg import sub\nf = sub.f\n" + PLAIN, pkg__sub=ONE), **PACKAGE},
+        "mine/pkg/sub.py",
+    ),
+    "part that another part imports": (
+        {**study("from pkg.a import f\n" + PLAIN, pkg__a="from . import sub\nf = sub.f\n", pkg__sub=ONE), **PACKAGE},
+        "mine/pkg/sub.py",
+    ),
+    "setting made in the file of the study": (study("import h\nh.RATE = 1\n", trial="h.trial", h=RATED), "mine/s.py"),
+    "call in the file of the study": (study("import h\nh.set_up(1)\n", trial="h.trial", h=RATED), "mine/s.py"),
+    "setting made after a first run": (
+        study("import h\n" + LATER, trial="h.trial", h=RATED),
+        "mine/s.py",
+    ),
 }
 
 
@@ -405,6 +429,37 @@ def test_what_no_trial_comes_by_is_no_change(made):
         assert made({**files, f"mine/{file}": files[f"mine/{file}"].replace(old, new)})[0] == before
 
 
+def test_what_trials_leave_behind_is_no_change_and_what_a_user_sets_is_one():
+    """A memo that a cell of a notebook keeps; the next run of the same process would have been refused."""
+    cell = {"__name__": "cell", "MEMO": {}, "RATE": 1}
+    exec("def trial(key, n):\n    MEMO[n] = len(MEMO)\n    return {'number': RATE * n}", cell)
+    typed = Study(name="typed", title="", source="", trial=cell["trial"], points=grid(n=[1]))
+    before = sources(typed)
+    for n in (1, 2):
+        with left_behind(typed):
+            typed.trial(None, n=n)
+        assert sources(typed) == before
+    cell["RATE"] = 2
+    assert changed_parts(sources(typed).parts, before.parts) == ["what was typed in"]
+    cell["RATE"] = 1
+    assert sources(typed) == before
+    cell["MEMO"].clear()
+    assert sources(typed) == before
+
+
+def test_what_a_program_does_with_results_is_no_change(made):
+    """More seeds, another picture: the first thing that a user edits."""
+    files = study(ONE + PLAIN)
+    files["mine/s.py"] += (
+        "from genscope.lab import run\nprint('begins')\ntry:\n    found = run(study, seeds=3)\nexcept TypeError:\n"
+        "    found = {}\nfound['a'] = 4\nfor x in found:\n    print(x, 5)\nlen('axis')\n"
+    )
+    before, _ = made(files)
+    for old, new in [("begins", "ends"), ("=3", "=4"), ("= 4", "= 5"), ("5)", "6)"), ("axis", "label")]:
+        assert files["mine/s.py"].count(old) == 1
+        assert made({"mine/s.py": files["mine/s.py"].replace(old, new)})[0] == before
+
+
 def test_a_title_beside_a_call_of_the_users_own_is_no_change(made):
     files = study("from h import make\n", trial="make(5)", h="def make(w):\n    return lambda key, n: w\n")
     [before, title, width] = (
@@ -435,7 +490,9 @@ def test_shipped_studies_rest_on_what_they_train_and_not_on_machinery():
     assert all(len(parts) > 2 for parts in by_name.values())
 
 
-def test_settings_of_jax_that_change_numbers_count_as_code():
+def test_settings_of_jax_that_change_numbers_count_as_code(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS")
+    monkeypatch.setattr(settings_module, "_DEFAULTS", {**settings_module._DEFAULTS, **settings()})  # those of the tests
     before = sources(toys.fixed)
     assert settings() == {}  # so that nothing is said of rows that were stored without them
     with jax.enable_x64(True):
@@ -450,6 +507,13 @@ def test_settings_of_jax_that_change_numbers_count_as_code():
     assert now is not None
     assert changed_parts(before.parts, now.parts) == ["JAX's setting jax_default_matmul_precision=highest"]
     assert "settings" not in provenance()
+
+
+def test_options_of_the_compiler_count_as_code_where_they_change_numbers(monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false --xla_force_host_platform_device_count=2")
+    assert "XLA_FLAGS" not in settings()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=SSE4_2 --xla_cpu_multi_thread_eigen=false")
+    assert settings()["XLA_FLAGS"] == "--xla_cpu_max_isa=SSE4_2"
 
 
 def test_installed_packages_that_the_users_file_imports_are_named_with_their_versions(look):

@@ -26,6 +26,7 @@ from genscope.lab.execution.threads import Threads
 from genscope.lab.plans.design import Results, batches, rounds
 from genscope.lab.plans.manifest import manifest
 from genscope.lab.plans.selection import Selection, describe, select
+from genscope.lab.plans.sources import left_behind
 from genscope.lab.plans.study import Point, Study, Trial, canonical
 from genscope.lab.storage.leases import Heartbeat
 from genscope.lab.storage.store import Record, Store
@@ -112,7 +113,7 @@ def run(
             f"run got the study {study.name}, revision {study.revision}, and a selection of {selection.study}, "
             f"revision {selection.revision}: a selection only runs with its own study. Select from this study."
         )
-    with _pool(workers, pool) as computing:
+    with left_behind(study), _pool(workers, pool) as computing:
         session = _Session(study, selection, store, computing, progress, retry_failed, accept_changes)
         [outcome] = _drive([session], store, computing)
     if isinstance(outcome, Failure):

@@ -13,17 +13,19 @@ compiled modules, and that a module was imported before it was edited.
 Guarantee: exact in what is followed; what of a text counts, `statements` says.
 """
 
+import contextlib
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from genscope.lab.plans.carried import Carried, home, origin
 from genscope.lab.plans.settings import settings
-from genscope.lab.plans.statements import Module, read_module, short
+from genscope.lab.plans.statements import Import, Module, read_module, short
 from genscope.lab.plans.study import Study
 from genscope.lab.plans.traversal import Traversal
 
@@ -46,26 +48,49 @@ class Sources:
         return {"digest": self.digest, "parts": dict(self.parts)}
 
 
+_LEFT: dict[str, Sources] = {}  # by the digest after a run, what was there before it
+_CARRIED, _TYPED = "bound arguments", "what was typed in"  # parts that are no files
+
+
 def sources(study: Study) -> Sources:
-    """What computes the trials of a study."""
+    """What computes the trials of a study; what trials have `left_behind` changes nothing."""
+    found = _sources(study)
+    return _LEFT.get(found.digest, found)
+
+
+@contextlib.contextmanager
+def left_behind(study: Study) -> Iterator[None]:
+    """While trials run: a memo or a counter that they change in this process is no change of the code that counts."""
+    before = sources(study)
+    try:
+        yield
+    finally:
+        after = _sources(study)
+        if set(changed_parts(before.parts, after.parts)) <= {_CARRIED, _TYPED}:
+            _LEFT[after.digest] = before
+
+
+def _sources(study: Study) -> Sources:
     declared = {"paired": sorted(study.paired), "stacked": study.stacked}
     if study.stacked:
         declared |= {"batch": study.batch, "static": sorted(study.static)}
-    found = function_sources(study.trial)
+    found = function_sources(study.trial, _holder(study))
     parts = {**found.parts, f"Study({', '.join(declared)})": short(json.dumps(declared))}
     parts |= {f"JAX's setting {name}={value}": short(repr(value)) for name, value in settings().items()}
     return Sources(parts, found.packages)
 
 
-def function_sources(function: Callable[..., Any]) -> Sources:
-    """The text that a function rests on, and what it carries besides."""
+def function_sources(function: Callable[..., Any], holder: ModuleType | None = None) -> Sources:
+    """The text that a function rests on, and what it carries besides; and what acts in the file of its study."""
     carried = Carried(function)
     traversal = Traversal()
     homes = [_begin(traversal, each) for each in carried.written if origin(each) in ("genscope", "user")]
+    if holder is not None:
+        traversal.touch(_module(holder))
     parts = traversal.parts(homes[0].file.parent if homes else Path())
     if carried.text:
         typed = [origin(each) for each in carried.written[:1]] == ["typed"]
-        parts["what was typed in" if typed else "bound arguments"] = short(carried.text)
+        parts[_TYPED if typed else _CARRIED] = short(carried.text)
     return Sources(parts, frozenset(traversal.packages()))
 
 
@@ -94,12 +119,33 @@ def listed(changed: Sequence[str], most: int = 5) -> str:
     return ", ".join(changed[:most]) + (f" and {len(changed) - most} more" if len(changed) > most else "")
 
 
-def _begin(traversal: Traversal, value: Any) -> Module:
-    """Take the text of a function, a class or a module."""
+def _holder(study: Study) -> ModuleType | None:
+    """The module of the user's whose text makes a study; what that does to other modules may reach the trial."""
+    first = sys.modules.get(getattr(study.trial, "__module__", None) or "")
+    for module in (first, *list(sys.modules.values())):
+        names = [name for name, value in list(getattr(module, "__dict__", {}).items()) if value is study]
+        if module is None or not names:
+            continue
+        if origin(module) == "genscope":
+            return None
+        if origin(module) == "user" and any(
+            not isinstance(meaning, Import) for name in names for meaning in _module(module).bindings.get(name, ())
+        ):
+            return module
+    return None
+
+
+def _module(value: Any) -> Module:
+    """The file of a function, a class or a module."""
     facts = home(value)
     file, spec = Path(facts["__file__"]).resolve(), facts.get("__spec__")
     package = (spec.parent if spec is not None else facts.get("__package__")) or ""
-    module = read_module(facts.get("__name__", file.stem), file, package, file.stat().st_mtime_ns)
+    return read_module(facts.get("__name__", file.stem), file, package, file.stat().st_mtime_ns)
+
+
+def _begin(traversal: Traversal, value: Any) -> Module:
+    """Take the text of a function, a class or a module."""
+    module = _module(value)
     name = value.__code__.co_qualname if hasattr(value, "__code__") else getattr(value, "__qualname__", "")
     if not module.ours:  # what is defined inside a function or a class belongs to its text
         name = name.partition(".")[0]

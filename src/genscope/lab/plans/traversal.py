@@ -26,6 +26,7 @@ from genscope.lab.plans.statements import (
     short,
 )
 
+_BEGINNINGS = {"run", "run_all", "learn"}  # functions of genscope's that compute trials
 _UNSAFE = {"exec", "eval", "setattr", "delattr", "__import__"}  # builtins that may change what a name means
 # What makes digests computes no trial.
 _MAKERS = {f"genscope.lab.plans.{name}" for name in ("sources", "statements", "traversal")}
@@ -67,8 +68,10 @@ class Traversal:
         if module in self.touched:
             return
         self.touched[module] = None
+        began = False
         for statement in module.statements:
-            for acting in self._acting(module, statement):
+            began = began or self._begins(module, statement)
+            for acting in self._acting(module, statement) if not began else self._acting_later(module, statement):
                 self._take(module, acting)
         if module.ours:
             return
@@ -112,10 +115,41 @@ class Traversal:
                 for name in content.loads:
                     self._load(name)
 
+    def _begins(self, module: Module, statement: ast.stmt) -> bool:
+        """Whether a statement of a program of the user's lets genscope compute trials."""
+        if module.ours or is_never_run(statement):
+            return False
+        return any(self._name(module, call.func) in _BEGINNINGS for call in calls_in(statement))
+
+    def _name(self, module: Module, called: ast.expr) -> str | None:
+        """The last part of the name that something of genscope's has there."""
+        root, last = root_of(called), called.attr if isinstance(called, ast.Attribute) else None
+        for meaning in module.bindings.get(root or "", ()):
+            if isinstance(meaning, Import) and meaning.module.partition(".")[0] == "genscope":
+                return last or meaning.name
+        return None
+
+    def _acting_later(self, module: Module, statement: ast.stmt) -> Iterator[ast.stmt | ast.expr]:
+        """What may still matter once trials have been computed, to further ones; what is done with results does not."""
+        if isinstance(statement, DEFINITIONS) or is_never_run(statement):
+            return
+        yield from (call for call in calls_in(statement) if self._is_own(module, call.func))
+        for node in ast.walk(statement):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and any(
+                isinstance(meaning, Import)
+                for target in targets
+                if isinstance(target, ast.Attribute | ast.Subscript)
+                for meaning in module.bindings.get(root_of(target) or "", ())
+            ):
+                yield node
+
     def _acting(self, module: Module, statement: ast.stmt) -> Iterator[ast.stmt | ast.expr]:
         """What acts in a statement of the top level though it may never be named, such as a setting of JAX."""
         if isinstance(statement, ast.Expr):
-            if not isinstance(statement.value, ast.Constant):
+            if _prints(module, statement.value):
+                yield from (call for call in calls_in(statement) if self._is_own(module, call.func))
+            elif not isinstance(statement.value, ast.Constant):
                 yield statement
         elif isinstance(statement, BLOCKS):
             if not is_never_run(statement):
@@ -196,6 +230,8 @@ class Traversal:
         elif chain[0] in module.bindings:
             self.touch(module)
             self.follow(module, *chain)
+            if Import(name, chain[0]) in module.bindings[chain[0]]:  # a package that imports a part of its own
+                self._ask(f"{name}.{chain[0]}", chain[1:])
         elif self._find(f"{name}.{chain[0]}") is not None:
             self._ask(f"{name}.{chain[0]}", chain[1:])
         else:
@@ -209,6 +245,15 @@ class Traversal:
             found[position] = statement
             self._pending.append((module, statement))
         self.touch(module)
+
+
+def _prints(module: Module, value: ast.expr) -> bool:
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id == "print"
+        and "print" not in module.bindings
+    )
 
 
 def _is_users(name: str) -> bool:
