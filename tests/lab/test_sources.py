@@ -447,6 +447,15 @@ def test_what_trials_leave_behind_is_no_change_and_what_a_user_sets_is_one():
     assert sources(typed) == before
 
 
+def test_the_docstring_of_a_function_that_was_typed_in_is_no_change():
+    found = []
+    for words in ("It doubles.", "It multiplies."):
+        cell = {"__name__": "cell"}
+        exec(f"def trial(key, n):\n    {words!r}\n    return {{'number': 2 * n}}", cell)
+        found.append(sources(Study(name="typed", title="", source="", trial=cell["trial"], points=grid(n=[1]))))
+    assert found[0] == found[1]
+
+
 def test_what_a_program_does_with_results_is_no_change(made):
     """More seeds, another picture: the first thing that a user edits."""
     files = study(ONE + PLAIN)

@@ -110,7 +110,7 @@ class Carried:
         if whose == "typed" or "<" in value.__code__.co_qualname:
             yield from (each for each in (value.__defaults__, value.__kwdefaults__) if each)
         if whose == "typed":
-            yield value.__code__
+            yield _without_docstring(value)
             named = sorted({*names_in(value.__code__)} & value.__globals__.keys())
             yield from ((name, value.__globals__[name]) for name in named)
         if wrapped is not None:
@@ -199,6 +199,13 @@ def _wrapped(value: Any) -> Any:
 
 def _name(value: Any) -> str:
     return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def _without_docstring(function: types.FunctionType) -> types.CodeType:
+    code, words = function.__code__, function.__doc__
+    if words is None or code.co_consts[:1] != (words,):
+        return code
+    return code.replace(co_consts=(None, *code.co_consts[1:]))
 
 
 def names_in(code: types.CodeType) -> Iterator[str]:
