@@ -370,6 +370,11 @@ FORMS = {
         {**study("from pkg.a import f\n" + PLAIN, pkg__a="from . import sub\nf = sub.f\n", pkg__sub=ONE), **PACKAGE},
         "mine/pkg/sub.py",
     ),
+    "module imported by its name": (
+        study("import importlib\ndef f(): return importlib.import_module('slow').f()\n" + PLAIN, slow=ONE),
+        "mine/slow.py",
+    ),
+    "module imported by a builtin": (study("f = __import__('slow').f\n" + PLAIN, slow=ONE), "mine/slow.py"),
     "setting made in the file of the study": (study("import h\nh.RATE = 1\n", trial="h.trial", h=RATED), "mine/s.py"),
     "call in the file of the study": (study("import h\nh.set_up(1)\n", trial="h.trial", h=RATED), "mine/s.py"),
     "setting made after a first run": (

@@ -142,11 +142,15 @@ def root_of(node: ast.expr) -> str | None:
 
 @dataclass(frozen=True)
 class Content:
-    """What matters of a statement: its names with the attributes asked of them, its imports, and its lines."""
+    """What matters of a statement: its names with the attributes asked of them, its imports, and its lines.
+
+    `loads` may be modules, `named` are imported whole by a function that is given their names.
+    """
 
     chains: tuple[Chain, ...]
     imports: dict[str, list[Import]]
     loads: tuple[str, ...]
+    named: tuple[str, ...]
     text: str
     reflects: bool
 
@@ -158,6 +162,7 @@ def content_of(module: Module, statement: ast.stmt | ast.expr) -> Content:
     chains: set[Chain] = set()
     imports: dict[str, list[Import]] = {}
     loads: list[str] = []
+    named: list[str] = []
     inner: set[int] = set()
     dropped: set[int] = set()
     quoted: set[int] = set()  # inside a long string a line that begins with # is no comment
@@ -177,6 +182,8 @@ def content_of(module: Module, statement: ast.stmt | ast.expr) -> Content:
             loads += loaded_by(node, module.package)
             for name, meaning in _imports(node, module.package):
                 imports.setdefault(name, []).append(meaning)
+        elif isinstance(node, ast.Call) and (name := _imported_by_name(node)):
+            named.append(name)
         elif isinstance(node, DEFINITIONS):
             if ast.get_docstring(node, clean=False) and _is_alone(module, node.body[0]):
                 dropped.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
@@ -187,8 +194,17 @@ def content_of(module: Module, statement: ast.stmt | ast.expr) -> Content:
     lines = [(number, module.lines[number - 1].rstrip()) for number in numbers if number not in dropped]
     kept = [line for number, line in lines if number in quoted or (line and not line.lstrip().startswith("#"))]
     text = ast.unparse(statement) if isinstance(statement, ast.expr) else "\n".join(kept)
-    module.contents[statement] = Content(tuple(chains), imports, tuple(loads), text, _reflects(statement))
+    module.contents[statement] = Content(tuple(chains), imports, tuple(loads), tuple(named), text, _reflects(statement))
     return module.contents[statement]
+
+
+def _imported_by_name(call: ast.Call) -> str | None:
+    """The module that `importlib.import_module` or `__import__` is asked for in so many words."""
+    last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
+    given = call.args[0] if call.args else None
+    if last in ("import_module", "__import__") and isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return given.value
+    return None
 
 
 def _reflects(statement: ast.AST) -> bool:

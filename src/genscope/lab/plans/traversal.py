@@ -114,6 +114,8 @@ class Traversal:
                 self._reflects |= content.reflects
                 for name in content.loads:
                     self._load(name)
+                for name in content.named:
+                    self._ask(name, ())
 
     def _begins(self, module: Module, statement: ast.stmt) -> bool:
         """Whether a statement of a program of the user's lets genscope compute trials."""
