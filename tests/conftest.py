@@ -42,6 +42,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # which inherits all of this
         flags += filter(knows, plain)
     os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 
+MOST_GROWTH, _spared = 2 << 30, 0  # bytes
+
 # Programs compiled by one test serve the others, and never the user's own cache.
 _OWN_CACHE = "JAX_COMPILATION_CACHE_DIR" not in os.environ
 if _OWN_CACHE:
@@ -99,9 +101,20 @@ def single_precision():
 
 @pytest.fixture(autouse=True)
 def room():
-    """No process that runs tests dies of the programs that they compile."""
-    if "jax" in sys.modules:
-        importlib.import_module("genscope.compilation").make_room()
+    """No process that runs tests dies of the programs that they compile, or takes more memory than a laptop spares."""
+    global _spared
+    if "jax" not in sys.modules:
+        return
+    compilation = importlib.import_module("genscope.compilation")
+    if not compilation.make_room() and resident() > _spared + MOST_GROWTH:
+        compilation.forget_programs()
+        _spared = resident()
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds; 0 where the system does not say."""
+    pages = Path("/proc/self/statm")
+    return int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if pages.exists() else 0
 
 
 @pytest.hookimpl(wrapper=True)
