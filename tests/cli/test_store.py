@@ -35,6 +35,20 @@ def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused,
     assert call_json("run", f"{TOYS}:study", "--store", "sqlite:///sound.db")["new_trials"] == 2
 
 
+def test_a_time_that_is_none_is_damage_and_no_traceback(call, refused):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("UPDATE trial SET seconds = x'3FE0000000000000' WHERE seed = 1 AND point LIKE '%good%'")
+    connection.close()
+    for command in (["report"], ["run", f"{TOYS}:study"], ["export", "toy"]):
+        assert "2 of 8 rows of the table trial are not as they were written" in refused(*command)
+    assert call("store", "check", status=1).stdout.count("not as it was written") == 2
+    told = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1).stdout
+    assert "6 sound trials copied" in told
+    assert "2 unsound rows left behind" in told
+    assert ": sound; " in call("store", "check", "sqlite:///sound.db").stdout
+
+
 def test_a_store_that_lost_a_page_is_no_traceback(call, refused, directory):
     call("run", f"{TOYS}:study")
     file = directory / "genscope.db"

@@ -108,6 +108,11 @@ class StoreContract:
         store.add([Record(trial, {"loss": 3.0})])
         assert store.frame("s")["loss"].to_list() == [1.0]
 
+    @pytest.mark.parametrize("time", [math.nan, -1.0, math.inf, "1", None])
+    def test_a_time_that_is_none_is_refused(self, time):
+        with pytest.raises(ValueError, match=r"Record got compile_seconds=.*finite and not negative. Convert it"):
+            Record(trials(1)[0], {}, compile_seconds=time)
+
     def test_a_transaction_is_whole(self, store):
         first, second = trials(2)
         broken = Record(second, {"loss": 1.0})

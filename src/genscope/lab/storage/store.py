@@ -50,6 +50,14 @@ class Record:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     finished: float = field(default_factory=time.time)
 
+    def __post_init__(self):
+        for name in ("seconds", "compile_seconds", "finished"):
+            if not checksums.is_time(value := getattr(self, name)):
+                raise Refusal(
+                    f"Record got {name}={value!r}: times are Python numbers, finite and not negative. Convert it with "
+                    "float(), or leave it out."
+                )
+
     @property
     def status(self) -> str:
         """`ok` or `failed`; a trial that measured NaN is ok, one that raised an exception failed."""
@@ -206,6 +214,7 @@ class Store:
         sums: defaultdict[str, float] = defaultdict(float)
         columns = sa.func.count(), sa.func.sum(TRIAL.c.seconds)
         for text, number, seconds in self._by_point(study, revision, sa.true(), *columns):
+            self._check_time(seconds)
             numbers[text] += number
             sums[text] += seconds
         return {text: (number, sums[text] / number) for text, number in numbers.items()}
@@ -238,14 +247,25 @@ class Store:
                 Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
             ]
 
-    @patient
     def last_failure(self, study: str, revision: int) -> float | None:
         """When the last trial of a study raised an exception, in seconds since 1970; None if none did."""
+        return self.last_finished(study, revision, TRIAL.c.status == "failed")
+
+    @patient
+    def last_finished(self, study: str, revision: int, *where: sa.ColumnElement[bool]) -> float | None:
+        """When the newest trial of a study was finished, of those that meet all conditions."""
         query = sa.select(sa.func.max(TRIAL.c.finished)).where(
-            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
+            TRIAL.c.study == study, TRIAL.c.revision == revision, *where
         )
         with self.reading() as connection:
-            return connection.scalar(query)
+            found = connection.scalar(query)
+        if found is not None:
+            self._check_time(found)
+        return found
+
+    def _check_time(self, found: Any) -> None:
+        if not checksums.is_time(found):
+            raise Damaged(self.url, f"a time in the table {TRIAL.name} is no number of seconds")
 
     @patient
     def frame(
@@ -268,8 +288,7 @@ class Store:
             rows = _plain_rows(connection, chosen)
             if checksums.NAME in asked and not where:
                 integrity.check_count(connection, self.url, study, revision, len(rows))
-        if checksums.NAME in asked:
-            self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
+        self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
         return frames.of_rows(rows, revision)
 
     def _revision(self, connection: sa.Connection, study: str) -> int:
@@ -433,23 +452,26 @@ class Store:
         """
         with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
-                query = sa.select(*schema.columns(table, self._version)).order_by(table.c.id)
+                query = self.select(table).order_by(table.c.id)
                 result = source.execution_options(yield_per=_CHUNK).execute(query)
                 for rows in result.mappings().partitions():
-                    target.put_rows(table, self._checked(table, rows))
+                    target.put_rows(table, self.checked(table, rows))
             studies, selections = self._sound(source, STUDY), self._selections(source)
         target.put_rows(STUDY, studies)
         target.put_rows(SELECTION, selections)
 
+    def select(self, table: sa.Table) -> sa.Select[Any]:
+        """A query of all columns that a table has in this store, for `checked`."""
+        return sa.select(*schema.columns(table, self._version))
+
     def _sound(self, connection: sa.Connection, table: sa.Table, *where: Any) -> list[dict[str, Any]]:
         """Rows of a table, each as it was written."""
-        query = sa.select(*schema.columns(table, self._version)).where(*where)
-        return self._checked(table, connection.execute(query).mappings())
+        return self.checked(table, connection.execute(self.select(table).where(*where)).mappings())
 
-    def _checked(self, table: sa.Table, found: Iterable[Any]) -> list[dict[str, Any]]:
+    def checked(self, table: sa.Table, found: Iterable[Any]) -> list[dict[str, Any]]:
+        """Rows that were selected, if each is as it was written."""
         rows = [dict(row) for row in found]
-        if self._version >= schema.CHECKSUMS:
-            self._refuse(sum(not checksums.is_sound(table, row) for row in rows), len(rows), table)
+        self._refuse(sum(not checksums.is_sound(table, row) for row in rows), len(rows), table)
         return rows
 
     def _refuse(self, number: int, total: int, table: sa.Table) -> None:
