@@ -2,10 +2,13 @@
 
 import json
 import sqlite3
+import time
 
-from genscope.lab import Store
+from genscope.lab import Record, Store, Trial
 from tests.cli.program import TOYS
 from tests.lab.damage import PAGE
+
+OTHER = Trial("toy", 9, {"kind": "good"}, 0)
 
 
 def test_a_sound_store(call, call_json):
@@ -14,6 +17,23 @@ def test_a_sound_store(call, call_json):
     assert ": sound; version 4; rows: 1 of study, 8 of trial, 1 of selection, 1 of provenance, 0 of verdict" in told
     facts = call_json("store", "check", "sqlite:///genscope.db")
     assert (facts["sound"], facts["problems"], facts["rows"]["trial"]) == (True, [], 8)
+
+
+def test_a_copy_counts_all_trials_and_those_that_it_replaced(call, call_json):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("DELETE FROM study")
+    connection.close()
+    copy = ["store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db"]
+    assert ": 8 of the 8 trials of sqlite" in call(*copy).stdout
+    with Store("sqlite:///genscope.db") as store:
+        store.add([Record(OTHER, {}, "no")])
+    facts = call_json(*copy)
+    assert (facts["trials"], facts["new_trials"], facts["replaced_trials"]) == (9, 1, 0)
+    with Store("sqlite:///genscope.db") as store:
+        store.add([Record(OTHER, {"x": 1.0})], retried=time.time())
+    assert ": 0 of the 9 trials of sqlite" in (told := call(*copy).stdout)
+    assert "were new, and 1 replaced failed ones" in told
 
 
 def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused, directory):

@@ -300,8 +300,8 @@ def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path):
         put = copy.put_rows
 
         def and_meanwhile(table, rows):
-            put(table, rows)
             writer.add([Record(t, {"x": 1.0}) for t in STUDY.trials({"size": 7, "kind": table.name}, range(4))])
+            return put(table, rows)
 
         copy.put_rows = and_meanwhile
         reader.copy_to(copy)

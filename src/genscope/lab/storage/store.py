@@ -64,6 +64,16 @@ class Record:
         return "ok" if self.error is None else "failed"
 
 
+@dataclass(frozen=True)
+class Copied:
+    """How many trials a store has, of all revisions, and what became of them in another."""
+
+    trials: int
+    new: int
+    replaced: int
+    """Failed ones of the other store, whose trial had succeeded in this one."""
+
+
 class Store:
     """Results by URL: a SQLite file by default, PostgreSQL for a team."""
 
@@ -445,20 +455,25 @@ class Store:
         newest = {item["claim"]: item for item in found}
         return found if history else list(newest.values())
 
-    def copy_to(self, target: "Store") -> None:
+    def copy_to(self, target: "Store") -> Copied:
         """Copy every result, as of one moment, into another store, which keeps what it has; leases stay behind.
 
-        Others may write meanwhile. A store that is damaged is copied by `rescue.copy_sound`.
+        A trial that failed there and succeeded here is replaced. Others may write meanwhile. A store that is damaged is
+        copied by `rescue.copy_sound`.
         """
+        trials = new = replaced = 0
         with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
                 query = self.select(table).order_by(table.c.id)
                 result = source.execution_options(yield_per=_CHUNK).execute(query)
                 for rows in result.mappings().partitions():
-                    target.put_rows(table, self.checked(table, rows))
+                    added, exchanged = target.put_rows(table, self.checked(table, rows))
+                    if table is TRIAL:
+                        trials, new, replaced = trials + len(rows), new + added, replaced + exchanged
             studies, selections = self._sound(source, STUDY), self._selections(source)
         target.put_rows(STUDY, studies)
         target.put_rows(SELECTION, selections)
+        return Copied(trials, new, replaced)
 
     def select(self, table: sa.Table) -> sa.Select[Any]:
         """A query of all columns that a table has in this store, for `checked`."""
@@ -479,14 +494,26 @@ class Store:
             raise Damaged(self.url, f"{number} of {total} rows of the table {table.name} are not as they were written")
 
     @patient
-    def put_rows(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-        """Store rows of another store; of two manifests of a study the newer one stays, of all else what is there."""
+    def put_rows(self, table: sa.Table, rows: list[dict[str, Any]]) -> tuple[int, int]:
+        """Store rows of another store in one transaction; how many were new, and how many failed trials were replaced.
+
+        Of two manifests of a study the newer one stays; a trial that succeeded replaces one that failed; of all else
+        what is there stays.
+        """
         rows = sorted(rows, key=operator.itemgetter(table.columns[0].name))
-        if rows:
-            with self._write() as connection:
-                newest = database.insert_or_replace(connection, STUDY, newer="updated")
-                insert = newest if table is STUDY else database.insert_new(connection, table)
-                connection.execute(insert, checksums.sealed(table, rows))
+        if not rows:
+            return 0, 0
+        replaced = 0
+        with self._write() as connection:
+            if table is TRIAL:
+                for ids in _chunks([row["id"] for row in rows if row["status"] == "ok"]):
+                    failed = sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), TRIAL.c.status == "failed")
+                    replaced += connection.execute(failed).rowcount
+            newest = database.insert_or_replace(connection, STUDY, newer="updated")
+            insert = newest if table is STUDY else database.insert_new(connection, table)
+            counting = insert.execution_options(preserve_rowcount=True)
+            added = connection.execute(counting, checksums.sealed(table, rows)).rowcount
+        return added - replaced, replaced
 
 
 def _counts(retried: float | None) -> sa.ColumnElement[bool]:
