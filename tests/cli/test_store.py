@@ -36,6 +36,19 @@ def test_a_copy_counts_all_trials_and_those_that_it_replaced(call, call_json):
     assert "were new, and 1 replaced failed ones" in told
 
 
+def test_what_lost_its_provenance_is_copied_and_exported_with_a_warning(call, call_json):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("DELETE FROM provenance")
+    connection.close()
+    assert "name a provenance that is not there" in call("store", "check", status=1).stdout
+    assert "warning: the provenance of 8 of these trials is lost" in call("export", "toy").stderr
+    copied = call("store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db")
+    assert "warning: the provenance of 8 of these trials is lost" in copied.stderr
+    assert call_json("store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db")["trials_without_provenance"] == 8
+    assert ": sound; " in call("store", "check", "sqlite:///copy.db").stdout
+
+
 def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused, directory):
     call("run", f"{TOYS}:study")
     with sqlite3.connect("genscope.db") as connection:

@@ -487,9 +487,9 @@ class StoreContract:
         with Store(f"sqlite:///{tmp_path}/away.db") as away:
             away.add([Record(first, {"loss": 1.0}, finished=1.0), Record(second, {}, "still no")])
             away.add([Record(third, {}, "no"), Record(fourth, {"loss": 4.0}), Record(fifth, {"loss": 5.0})])
-            assert away.copy_to(store) == Copied(trials=5, new=2, replaced=1)
-            assert away.copy_to(store) == Copied(trials=5, new=0, replaced=0)
-            assert store.copy_to(away) == Copied(trials=5, new=0, replaced=1)
+            assert away.copy_to(store) == Copied(trials=5, new=2, replaced=1, lost=0)
+            assert away.copy_to(store) == Copied(trials=5, new=0, replaced=0, lost=0)
+            assert store.copy_to(away) == Copied(trials=5, new=0, replaced=1, lost=0)
         frame = store.frame("s", 1).sort("seed")
         assert frame["loss"].to_list() == [1.0, None, 3.0, 4.0]
         assert frame["error"].to_list() == [None, "no", None, None]

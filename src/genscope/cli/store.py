@@ -31,6 +31,7 @@ def copy(
     """
     from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
+    from genscope.lab.results.mixtures import provenance_lost
     from genscope.lab.storage import database
     from genscope.lab.storage.failures import Damaged
 
@@ -44,6 +45,9 @@ def copy(
             copied = old.copy_to(new)
             facts = {"from": old.url, "to": new.url, "trials": copied.trials}
             facts |= {"new_trials": copied.new, "replaced_trials": copied.replaced}
+            facts["trials_without_provenance"] = copied.lost
+        if copied.lost:
+            complain(f"warning: {provenance_lost(copied.lost)}")
     except Damaged as error:
         complain(f"warning: {error}")
         facts = _rescue(source, target)

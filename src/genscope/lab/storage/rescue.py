@@ -53,8 +53,7 @@ def copy_sound(source: str, target: Store) -> Rescued:
             if table is TRIAL:
                 named = {row["provenance"] for row in good}
             elif table is PROVENANCE:  # trials whose origin is lost say so
-                lost = named - {row["id"] for row in good}
-                target.put_rows(PROVENANCE, [{"id": name, "facts": '{"lost": true}'} for name in lost])
+                target.put_lost(named - {row["id"] for row in good})
             copied[table.name], left[table.name] = len(good), len(found) - len(good)
     return Rescued(copied, left)
 

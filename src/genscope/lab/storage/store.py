@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "sqlite:///genscope.db"
 MACHINE_FAILED = "the machine failed, not the trial"  # how the error of such a trial begins
 TOO_LONG, DIED = "the trial took longer than ", "the trial's process "  # and of one that ended a worker process
+LOST: Mapping[str, Any] = {"lost": True}  # the facts of a provenance that trials name and their store did not hold
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
 
 
@@ -72,6 +73,8 @@ class Copied:
     new: int
     replaced: int
     """Failed ones of the other store, whose trial had succeeded in this one."""
+    lost: int
+    """Those that name a provenance which is not there."""
 
 
 class Store:
@@ -461,7 +464,8 @@ class Store:
         A trial that failed there and succeeded here is replaced. Others may write meanwhile. A store that is damaged is
         copied by `rescue.copy_sound`.
         """
-        trials = new = replaced = 0
+        new = replaced = 0
+        named: Counter[str] = Counter()
         with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
                 query = self.select(table).order_by(table.c.id)
@@ -469,11 +473,18 @@ class Store:
                 for rows in result.mappings().partitions():
                     added, exchanged = target.put_rows(table, self.checked(table, rows))
                     if table is TRIAL:
-                        trials, new, replaced = trials + len(rows), new + added, replaced + exchanged
+                        new, replaced = new + added, replaced + exchanged
+                        named.update(row["provenance"] for row in rows)
+            known = {*source.scalars(sa.select(PROVENANCE.c.id))}
             studies, selections = self._sound(source, STUDY), self._selections(source)
         target.put_rows(STUDY, studies)
         target.put_rows(SELECTION, selections)
-        return Copied(trials, new, replaced)
+        target.put_lost(lost := named.keys() - known)
+        return Copied(named.total(), new, replaced, sum(named[name] for name in lost))
+
+    def put_lost(self, provenances: Iterable[str]) -> None:
+        """Say of provenances that they are lost, unless they are here."""
+        self.put_rows(PROVENANCE, [{"id": name, "facts": json.dumps(LOST)} for name in provenances])
 
     def select(self, table: sa.Table) -> sa.Select[Any]:
         """A query of all columns that a table has in this store, for `checked`."""
