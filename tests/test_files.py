@@ -59,6 +59,12 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(old):
     assert os.listdir(old.parent) == ["out.txt"]
 
 
+def test_a_full_disk_leaves_nothing_where_nothing_was(tmp_path):
+    with pytest.raises(OSError, match=r"could not be written \(No space left.*: no file was made. Free some space"):
+        write(tmp_path / "new.txt", error=OSError(28, "No space left on device"))
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_place_that_cannot_be_written_is_named(old, monkeypatch):
     def refused(*_):
         raise PermissionError(13, "Permission denied")

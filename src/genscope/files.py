@@ -107,7 +107,7 @@ def _replaced(path: Path) -> Iterator[Path]:
             os.unlink(name)
         if not isinstance(error, OSError):
             raise
+        left = "the file that was there is unchanged" if path.exists() else "no file was made"
         raise OSError(
-            f"{path} could not be written ({error.strerror or error}): the file that was there is unchanged. "
-            "Free some space, or choose another file."
+            f"{path} could not be written ({error.strerror or error}): {left}. Free some space, or choose another file."
         ) from error

@@ -46,21 +46,22 @@ def test_export_writes_the_kind_of_file_that_its_name_says(stored, call_json, di
 
 
 FIGURE = Line(x="size", y=Mean("loss"), title="Losses", caption="")
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "a=1", "'=1", ""]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\n\n\r@A1"]
+TEXTS = ["a=1", "'=1", "", "\na=1", "\N{FULLWIDTH EQUALS SIGN}1"]
 
 
 def test_no_cell_of_a_csv_begins_like_a_formula(call, directory):
     with Store("sqlite:///genscope.db") as store:
-        study = Study(name="texts", title="Texts", source="", trial=dict, points=grid(kind=FORMULAS), seeds=1)
+        study = Study(name="texts", title="Texts", source="", trial=dict, points=grid(kind=FORMULAS + TEXTS), seeds=1)
         store.put_manifest(study.name, study.revision, manifest(study))
-        store.add([Record(Trial("texts", 1, {"kind": kind}, 0), {"loss": -1.5}) for kind in FORMULAS])
+        store.add([Record(Trial("texts", 1, {"kind": kind}, 0), {"loss": -1.5}) for kind in FORMULAS + TEXTS])
     call("export", "texts", "--format", "csv")
     call("export", "texts", "--out", "texts.parquet")
     with open(directory / "texts.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {row["kind"] for row in rows} == {*("'" + kind for kind in FORMULAS[:6]), *FORMULAS[6:]}
+    assert {row["kind"] for row in rows} == {*("'" + kind for kind in FORMULAS), *TEXTS}
     assert {row["loss"] for row in rows} == {"-1.5"}  # numbers are numbers
-    assert sorted(pl.read_parquet(directory / "texts.parquet")["kind"]) == sorted(FORMULAS)
+    assert sorted(pl.read_parquet(directory / "texts.parquet")["kind"]) == sorted(FORMULAS + TEXTS)
 
 
 # From when a file is begun, none may grow beyond a limit: the system fails the same calls as on a full disk.

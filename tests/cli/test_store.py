@@ -2,10 +2,13 @@
 
 import json
 import sqlite3
+import time
 
-from genscope.lab import Store
+from genscope.lab import Record, Store, Trial
 from tests.cli.program import TOYS
 from tests.lab.damage import PAGE
+
+OTHER = Trial("toy", 9, {"kind": "good"}, 0)
 
 
 def test_a_sound_store(call, call_json):
@@ -14,6 +17,36 @@ def test_a_sound_store(call, call_json):
     assert ": sound; version 4; rows: 1 of study, 8 of trial, 1 of selection, 1 of provenance, 0 of verdict" in told
     facts = call_json("store", "check", "sqlite:///genscope.db")
     assert (facts["sound"], facts["problems"], facts["rows"]["trial"]) == (True, [], 8)
+
+
+def test_a_copy_counts_all_trials_and_those_that_it_replaced(call, call_json):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("DELETE FROM study")
+    connection.close()
+    copy = ["store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db"]
+    assert ": 8 of the 8 trials of sqlite" in call(*copy).stdout
+    with Store("sqlite:///genscope.db") as store:
+        store.add([Record(OTHER, {}, "no")])
+    facts = call_json(*copy)
+    assert (facts["trials"], facts["new_trials"], facts["replaced_trials"]) == (9, 1, 0)
+    with Store("sqlite:///genscope.db") as store:
+        store.add([Record(OTHER, {"x": 1.0})], retried=time.time())
+    assert ": 0 of the 9 trials of sqlite" in (told := call(*copy).stdout)
+    assert "were new, and 1 replaced failed ones" in told
+
+
+def test_what_lost_its_provenance_is_copied_and_exported_with_a_warning(call, call_json):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("DELETE FROM provenance")
+    connection.close()
+    assert "name a provenance that is not there" in call("store", "check", status=1).stdout
+    assert "warning: the provenance of 8 of these trials is lost" in call("export", "toy").stderr
+    copied = call("store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db")
+    assert "warning: the provenance of 8 of these trials is lost" in copied.stderr
+    assert call_json("store", "copy", "sqlite:///genscope.db", "sqlite:///copy.db")["trials_without_provenance"] == 8
+    assert ": sound; " in call("store", "check", "sqlite:///copy.db").stdout
 
 
 def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused, directory):
@@ -33,6 +66,20 @@ def test_a_damaged_store_is_refused_checked_and_copied(call, call_json, refused,
     with Store("sqlite:///sound.db", read_only=True) as store:
         assert store.frame("toy").height == 6
     assert call_json("run", f"{TOYS}:study", "--store", "sqlite:///sound.db")["new_trials"] == 2
+
+
+def test_a_time_that_is_none_is_damage_and_no_traceback(call, refused):
+    call("run", f"{TOYS}:study")
+    with sqlite3.connect("genscope.db") as connection:
+        connection.execute("UPDATE trial SET seconds = x'3FE0000000000000' WHERE seed = 1 AND point LIKE '%good%'")
+    connection.close()
+    for command in (["report"], ["run", f"{TOYS}:study"], ["export", "toy"]):
+        assert "2 of 8 rows of the table trial are not as they were written" in refused(*command)
+    assert call("store", "check", status=1).stdout.count("not as it was written") == 2
+    told = call("store", "copy", "sqlite:///genscope.db", "sqlite:///sound.db", status=1).stdout
+    assert "6 sound trials copied" in told
+    assert "2 unsound rows left behind" in told
+    assert ": sound; " in call("store", "check", "sqlite:///sound.db").stdout
 
 
 def test_a_store_that_lost_a_page_is_no_traceback(call, refused, directory):

@@ -17,6 +17,7 @@ from genscope.lab.plans.manifest import manifest
 from genscope.lab.plans.study import canonical
 from genscope.lab.results import browsing
 from genscope.lab.storage import leases, schema
+from genscope.lab.storage.store import Copied
 from tests.lab import toys
 
 
@@ -107,6 +108,11 @@ class StoreContract:
         store.add([Record(trial, {"loss": 1.0}), Record(trial, {"loss": 2.0})])
         store.add([Record(trial, {"loss": 3.0})])
         assert store.frame("s")["loss"].to_list() == [1.0]
+
+    @pytest.mark.parametrize("time", [math.nan, -1.0, math.inf, "1", None])
+    def test_a_time_that_is_none_is_refused(self, time):
+        with pytest.raises(ValueError, match=r"Record got compile_seconds=.*finite and not negative. Convert it"):
+            Record(trials(1)[0], {}, compile_seconds=time)
 
     def test_a_transaction_is_whole(self, store):
         first, second = trials(2)
@@ -473,3 +479,19 @@ class StoreContract:
             target.copy_to(store)
             assert store.frame("s")["loss"].to_list() == [0.0, 1 / 3, 2 / 3, 1.0]
             assert store.manifests() == {"s": {"title": "newer"}}
+
+    def test_copying_brings_retried_successes_home(self, url, store, tmp_path):
+        first, second, third, fourth = trials(4)
+        fifth = Trial("s", 2, {"size": 1}, 0)  # of a later revision, and of no study that ran
+        store.add([Record(first, {}, "no"), Record(second, {}, "no"), Record(third, {"loss": 3.0})])
+        with Store(f"sqlite:///{tmp_path}/away.db") as away:
+            away.add([Record(first, {"loss": 1.0}, finished=1.0), Record(second, {}, "still no")])
+            away.add([Record(third, {}, "no"), Record(fourth, {"loss": 4.0}), Record(fifth, {"loss": 5.0})])
+            assert away.copy_to(store) == Copied(trials=5, new=2, replaced=1, lost=0)
+            assert away.copy_to(store) == Copied(trials=5, new=0, replaced=0, lost=0)
+            assert store.copy_to(away) == Copied(trials=5, new=0, replaced=1, lost=0)
+        frame = store.frame("s", 1).sort("seed")
+        assert frame["loss"].to_list() == [1.0, None, 3.0, 4.0]
+        assert frame["error"].to_list() == [None, "no", None, None]
+        for each in (url, f"sqlite:///{tmp_path}/away.db"):
+            assert check_store(each).sound

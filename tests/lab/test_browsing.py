@@ -134,8 +134,8 @@ def test_one_trial_comes_back_as_it_was(store, every):
 
 
 def test_when_the_newest_trial_was_finished(store):
-    assert browsing.last_finished(store, "s", 2) == 1039.0
-    assert browsing.last_finished(store, "nobody", 1) is None
+    assert store.last_finished("s", 2) == 1039.0
+    assert store.last_finished("nobody", 1) is None
 
 
 def test_who_holds_batches(store, url):

@@ -32,12 +32,21 @@ SECRET = "open-sesame-5119"
         (f"postgresql://me:{SECRET}%00@host/name", "Check the port"),
         ("postgresql://host/name?host=a%00b", "Check the port"),
         ("sqlite:///a\0b", "cannot be parsed"),
+        ("sqlite:///results?1.db", "results and a question mark: .*Leave it out, or rename a file"),
+        (f"sqlite:///results.db?password={SECRET}", "and a question mark: .*Leave it out"),
+        (f"sqlite:///results.db?{SECRET}", "and a question mark: .*Leave it out"),
+        ("sqlite:///results.db?", "and a question mark: .*Leave it out"),
+        ("sqlite:///file:results.db?mode=memory", "and a question mark: .*Leave it out"),
     ],
 )
 def test_an_address_that_makes_no_sense_is_refused_and_its_secret_not_repeated(url, advice):
     with pytest.raises(Refusal, match=advice) as caught:
         database.parse(url)
     assert SECRET not in str(caught.value)
+
+
+def test_a_percent_sign_in_the_name_of_a_file_is_one(tmp_path):
+    assert database.parse(f"sqlite:///{tmp_path}/results%3F1.db").database == f"{tmp_path}/results%3F1.db"
 
 
 def test_options_of_libpq_are_taken():

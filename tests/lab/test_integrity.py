@@ -8,11 +8,12 @@ import pytest
 
 from genscope.lab import Record, Store, Study, check_store, grid, select
 from genscope.lab.plans.manifest import manifest
+from genscope.lab.results import browsing
 from genscope.lab.storage.failures import Damaged
 from genscope.lab.storage.rescue import _open, _rows, copy_sound
 from genscope.refusal import Refusal
 from tests.lab.damage import PAGE, accidents
-from tests.lab.store_contract import dead_process
+from tests.lab.store_contract import dead_process, without_checksums
 
 STUDY = Study(name="s", title="S", source="tests", trial=print, points=grid(size=[1, 2, 3, 4], kind=["a"]), seeds=40)
 
@@ -102,6 +103,16 @@ def change(file, command):
     connection.close()
 
 
+# What one changed byte, or another program, may leave where a time was: no checksum covers it.
+TIMES = [
+    ("seconds", "x'3FE0000000000000'"),
+    ("seconds", "'long'"),
+    ("compile_seconds", "9e999"),
+    ("finished", "1e300"),
+    ("finished", "-1e11"),
+]
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
@@ -110,6 +121,10 @@ def change(file, command):
         ("UPDATE trial SET checksum = NULL WHERE seed = 3", "not as it was written"),
         ("UPDATE provenance SET facts = '{}'", "not as it was written"),
         ("UPDATE study SET manifest = 'nonsense'", "not as it was written"),
+        *((f"UPDATE trial SET {name} = {time} WHERE seed = 3", "not as it was written") for name, time in TIMES),
+        ("UPDATE study SET updated = 'late'", "not as it was written"),
+        ("UPDATE selection SET asked = 'late'", "not as it was written"),
+        ("UPDATE verdict SET finished = 'late'", "not as it was written"),
         ("DELETE FROM provenance", "name a provenance that is not there"),
         ("DROP INDEX trial_point", "there is no index trial_point"),
         ("DROP TABLE verdict", "there is no table verdict"),
@@ -227,6 +242,44 @@ def test_a_changed_digit_is_refused_wherever_it_would_be_read(sound, tmp_path):
         store.results(select(STUDY).trials({"size": 1, "kind": "a"}, range(40)))
 
 
+@pytest.mark.parametrize(("name", "time"), TIMES)
+def test_a_time_that_is_none_is_refused_and_its_row_left_behind(sound, tmp_path, name, time):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    change(file, f"UPDATE trial SET {name} = {time} WHERE seed = 3")
+    url = f"sqlite:///{file}"
+    trials = select(STUDY).trials({"size": 1, "kind": "a"}, range(40))
+    with Store(url, read_only=True) as store, Store(f"sqlite:///{tmp_path}/copy.db") as copy:
+        asks = [lambda: store.frame("s"), lambda: store.results(trials), lambda: store.copy_to(copy)]
+        asks.append(lambda: browsing.trial(store, trials[3].id))
+        for ask in asks:
+            with pytest.raises(Damaged, match=r"rows? of the table trial .* store check .* store copy"):
+                ask()
+    with Store(f"sqlite:///{tmp_path}/rescued.db") as target:
+        assert copy_sound(url, target).left["trial"] == 4
+    assert check_store(f"sqlite:///{tmp_path}/rescued.db").sound
+
+
+def test_a_time_that_is_none_does_not_say_which_failures_are_retried(sound, tmp_path):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    change(file, "UPDATE trial SET status = 'failed', finished = 'late', seconds = 9e999 WHERE seed = 3")
+    with Store(f"sqlite:///{file}") as store:
+        for ask in (store.last_failure, store.last_finished, store.mean_seconds):
+            with pytest.raises(Damaged, match=r"a time in the table trial is no number.* store check "):
+                ask("s", 1)
+
+
+def test_a_time_that_is_none_is_noticed_without_checksums(sound, tmp_path):
+    file = tmp_path / "store.db"
+    file.write_bytes(sound[0])
+    without_checksums(f"sqlite:///{file}")
+    change(file, "UPDATE trial SET seconds = 'long' WHERE seed = 3")
+    assert not check_store(f"sqlite:///{file}").sound
+    with Store(f"sqlite:///{file}", read_only=True) as store, pytest.raises(Damaged, match="4 of 160 rows"):
+        store.frame("s")
+
+
 def test_orphaned_leases_are_counted(sound, tmp_path):
     file = tmp_path / "store.db"
     file.write_bytes(sound[0])
@@ -247,8 +300,8 @@ def test_a_copy_of_a_store_in_use_is_of_one_moment(tmp_path):
         put = copy.put_rows
 
         def and_meanwhile(table, rows):
-            put(table, rows)
             writer.add([Record(t, {"x": 1.0}) for t in STUDY.trials({"size": 7, "kind": table.name}, range(4))])
+            return put(table, rows)
 
         copy.put_rows = and_meanwhile
         reader.copy_to(copy)

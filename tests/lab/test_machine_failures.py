@@ -1,9 +1,14 @@
 """What the machine does to a trial is waited out; what a trial does to itself is stored at once."""
 
 import errno
+import os
+import subprocess
 from collections import Counter
+from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures.thread import BrokenThreadPool
 
 import jax
+import numpy as np
 import pytest
 
 from genscope.lab import Store, read, run, select
@@ -19,6 +24,33 @@ def raised_from(cause):
     return error
 
 
+def raised_by(function):
+    try:
+        function()
+    except Exception as error:
+        return error
+    return None
+
+
+def in_a_callback(error):
+    def host(_):
+        raise error
+
+    @jax.jit
+    def program(x):
+        return jax.pure_callback(host, jax.ShapeDtypeStruct((), jax.numpy.float32), x)
+
+    return raised_by(lambda: program(jax.numpy.float32(1)).block_until_ready())
+
+
+class OutOfMemoryError(RuntimeError):
+    """PyTorch's is a RuntimeError of this name."""
+
+
+class BrokenPoolError(BrokenProcessPool):
+    """Such as joblib's."""
+
+
 @pytest.mark.parametrize(
     ("error", "machine"),
     [
@@ -32,10 +64,45 @@ def raised_from(cause):
         (ValueError("RESOURCE_EXHAUSTED"), False),
         (raised_from(MemoryError()), True),
         (raised_from(ZeroDivisionError()), False),
+        (ExceptionGroup("two", [MemoryError(), raised_from(OSError(errno.EIO, "disk"))]), True),
+        (ExceptionGroup("nested", [ExceptionGroup("one", [MemoryError()])]), True),
+        (ExceptionGroup("one of its own", [MemoryError(), ZeroDivisionError()]), False),
+        (raised_from(ExceptionGroup("one", [MemoryError()])), True),
+        (OSError("1000 requested and 96 written"), True),
+        (OSError("1000 requested, as always, and 96 written"), False),
+        (OutOfMemoryError("CUDA out of memory"), True),
+        (RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"), True),
+        (RuntimeError("can't start new thread"), True),
+        (RuntimeError("can't start"), False),
+        (BrokenPoolError("a process was terminated abruptly"), True),
+        (BrokenThreadPool("a thread's initializer failed"), False),
+        (TimeoutError(errno.ETIMEDOUT, "Connection timed out"), True),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"), True),
+        (OSError(errno.ENOTCONN, "Transport endpoint is not connected"), True),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), True),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), False),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), False),
+        (TimeoutError(), False),
+        (subprocess.CalledProcessError(-9, "solver"), True),
+        (subprocess.CalledProcessError(137, "solver"), True),
+        (subprocess.CalledProcessError(-11, "solver"), False),
+        (subprocess.CalledProcessError(1, "solver"), False),
+        (subprocess.TimeoutExpired("solver", 9), False),
     ],
 )
 def test_whose_failure_it_is(error, machine):
     assert is_of_the_machine(error) is machine
+
+
+def test_whose_failure_a_callback_is():
+    assert is_of_the_machine(in_a_callback(MemoryError()))
+    assert is_of_the_machine(raised_from(in_a_callback(type("_ArrayMemoryError", (MemoryError,), {})("no room"))))
+    assert not is_of_the_machine(in_a_callback(ValueError("not a MemoryError: mine")))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+def test_an_array_that_finds_the_disk_full_met_the_machine():
+    assert is_of_the_machine(raised_by(lambda: np.zeros(10**5).tofile("/dev/full")))
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Trials that were not computed alike say so, whoever reads them."""
 
+import sqlite3
+
 import pytest
 
-from genscope.lab import Record, Store, Study, grid, read, select
+from genscope.lab import Record, Store, Study, check_store, grid, read, select
 from genscope.lab.execution.provenance import instructions, provenance
 from genscope.lab.execution.threads import Threads
 from genscope.lab.storage.store import MACHINE_FAILED
@@ -73,6 +75,20 @@ def test_a_mixture_of_what_is_not_always_known_is_named(store, first, second, wo
 def test_trials_of_unknown_code_are_not_taken_for_the_same(store):
     [remark] = remarks(store, {}, facts())
     assert "different code computed these trials (1 by unknown; 1 by a)" in remark
+
+
+def test_trials_whose_provenance_is_lost_say_so(store, tmp_path):
+    assert remarks(store, facts(), facts()) == ()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.execute("DELETE FROM provenance")
+    connection.close()
+    lost = ("the provenance of 2 of these trials is lost: what computed them is not known",)
+    assert read(store, select(STUDY)).remarks == lost
+    with Store(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert store.copy_to(copy).lost == 2
+        assert read(copy, select(STUDY)).remarks == lost
+    assert not check_store(store.url).sound
+    assert check_store(f"sqlite:///{tmp_path}/copy.db").sound
 
 
 def test_failed_trials_are_counted_and_of_no_mixture(store):

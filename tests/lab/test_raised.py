@@ -53,6 +53,14 @@ def in_a_group():
         raise ExceptionGroup("two", [first, ValueError("b")]) from None
 
 
+def of_no_words_in_a_callback():
+    def host(_):
+        raise MemoryError
+
+    shape = jax.ShapeDtypeStruct((), jnp.float32)
+    jax.jit(lambda x: jax.pure_callback(host, shape, x))(jnp.float32(1)).block_until_ready()
+
+
 def telling_of_another_process():
     raise RuntimeError(f"a worker says:\n{shown(with_a_note)}")
 
@@ -82,6 +90,7 @@ def shown(function):
         (of_a_program, "SyntaxError: '(' was never closed"),
         (deep, "RecursionError: maximum recursion depth exceeded"),
         (in_a_group, "KeyError"),
+        (of_no_words_in_a_callback, "MemoryError"),
         (telling_of_another_process, "ValueError: real"),
     ],
 )
@@ -92,6 +101,7 @@ def test_an_exception_is_told_by_its_own_line(function, line):
 
 def test_a_text_without_frames_is_told_by_its_first_line():
     assert own_line("The process was killed (SIGKILL).\n") == "The process was killed (SIGKILL)."
+    assert own_line("ValueError: \n-----\ngot 3") == own_line("-----\nValueError: got 3") == "ValueError: got 3"
     assert own_line("\nValueError: a\nb\n") == "ValueError: a"
     assert own_line(" \n") == own_line("") == "no message"
 

@@ -1,13 +1,13 @@
 """`genscope store`: check what a database of results holds, and copy it to another.
 
-Guarantee: a check changes nothing; of a copy the target keeps what it has, and a trial is stored once.
+Guarantee: a check changes nothing; of a copy the target keeps what it has, but for failed trials that succeeded in the
+other store, and a trial is stored once.
 """
 
 from typing import Annotated, Any
 
 import typer
 
-import genscope
 from genscope.cli._errors import complain
 from genscope.cli._flags import PlainGroup
 from genscope.cli._help import add
@@ -24,12 +24,14 @@ def copy(
 ) -> None:
     """Copy all results of one store into another; of a damaged one, whatever is intact.
 
-    Both stores may be in use meanwhile, so a copy can serve as a backup.
+    What is there stays, but a trial that failed there and succeeded in the other store is replaced. Both
+    stores may be in use meanwhile, so a copy can serve as a backup.
 
     Example: genscope store copy sqlite:///genscope.db postgresql+psycopg://me@server/results
     """
     from genscope.cli._output import counted, echo, print_json
     from genscope.lab import Store
+    from genscope.lab.results.mixtures import provenance_lost
     from genscope.lab.storage import database
     from genscope.lab.storage.failures import Damaged
 
@@ -40,16 +42,21 @@ def copy(
         )
     try:
         with Store(source, read_only=True) as old, Store(target) as new:
-            before = _trials(new)
-            old.copy_to(new)
-            facts = {"from": old.url, "to": new.url, "trials": _trials(old), "new_trials": _trials(new) - before}
+            copied = old.copy_to(new)
+            facts = {"from": old.url, "to": new.url, "trials": copied.trials}
+            facts |= {"new_trials": copied.new, "replaced_trials": copied.replaced}
+            facts["trials_without_provenance"] = copied.lost
+        if copied.lost:
+            complain(f"warning: {provenance_lost(copied.lost)}")
     except Damaged as error:
         complain(f"warning: {error}")
         facts = _rescue(source, target)
     if as_json:
         print_json(facts)
     elif "left" not in facts:
-        echo(f"{facts['to']}: {facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new")
+        share = f"{facts['new_trials']} of the {facts['trials']} trials of {facts['from']} were new"
+        replaced = facts["replaced_trials"]
+        echo(f"{facts['to']}: {share}{f', and {replaced} replaced failed ones' if replaced else ''}")
     else:
         copied = counted(facts["copied"]["trial"], "sound trial")
         left = counted(sum(facts["left"].values()), "unsound row")
@@ -98,10 +105,6 @@ def check(
             echo(f"What is sound can be copied: genscope store copy {found.store} sqlite:///sound.db")
     if not found.sound:
         raise typer.Exit(1)
-
-
-def _trials(store: "genscope.Store") -> int:
-    return sum(number for counts in store.counts().values() for number in counts.values())
 
 
 app = typer.Typer(

@@ -116,7 +116,7 @@ def progress(url: str, ask: Ask) -> dict[str, Any]:
         counts = store.counts()[manifest["name"]]
         total = sum(counts.values())
         few = total <= _progress.COUNTED
-        finished = browsing.last_finished(store, manifest["name"], manifest["revision"]) if few else None
+        finished = store.last_finished(manifest["name"], manifest["revision"]) if few else None
         plans = _progress.plans(store, manifest, total)
     return {**counts, "finished": finished, "plans": plans}
 

@@ -53,7 +53,8 @@ def columns(texts: Sequence[str]) -> pl.DataFrame:
 def flat(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame as CSV may hold it: lists as JSON text, and before a text that begins like a formula an apostrophe.
 
-    Spreadsheets compute cells that begin with =, +, -, @, a tab or a carriage return, and such a formula may call out.
+    Spreadsheets compute cells that begin with =, +, -, @, a tab or a carriage return, some also after empty lines; a
+    formula may call out.
 
     >>> flat(pl.DataFrame({"curve": [[1, 2], None], "kind": ["=1+1", "a=b"], "loss": [-1.0, 2.0]})).rows()
     [('[1, 2]', "'=1+1", -1.0), (None, 'a=b', 2.0)]
@@ -62,7 +63,7 @@ def flat(frame: pl.DataFrame) -> pl.DataFrame:
     texts = [pl.col(name) for name, kind in frame.schema.items() if kind == pl.String]
     return frame.with_columns(
         *(
-            pl.when(text.str.contains(r"^[=+\-@\t\r]")).then(pl.lit("'") + text).otherwise(text).name.keep()
+            pl.when(text.str.contains(r"^\n*[=+\-@\t\r]")).then(pl.lit("'") + text).otherwise(text).name.keep()
             for text in texts
         ),
         *(

@@ -17,7 +17,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from genscope.lab import values
-from genscope.lab.storage import database, schema
+from genscope.lab.storage import database
 from genscope.lab.storage.schema import LEASE, TRIAL
 from genscope.lab.storage.store import Store
 from genscope.refusal import Refusal
@@ -83,9 +83,9 @@ class Trials:
             key = _expression(store.dialect, column)
             ordered = (key.desc() if descending else key.asc()).nulls_last()
             query = (
-                sa.select(TRIAL).where(*self._clauses(store)).order_by(ordered, TRIAL.c.id).offset(first).limit(size)
+                store.select(TRIAL).where(*self._clauses(store)).order_by(ordered, TRIAL.c.id).offset(first).limit(size)
             )
-            return [_flat(row) for row in connection.execute(query).mappings()]
+            return [_flat(row) for row in store.checked(TRIAL, connection.execute(query).mappings())]
 
     def frame(self, store: Store) -> pl.DataFrame:
         """All of them as `Store.frame` has them."""
@@ -114,16 +114,9 @@ def trials(store: Store, study: str, axes: Sequence[str], revision: int) -> Tria
 def trial(store: Store, identity: str) -> dict[str, Any] | None:
     """One trial as a flat dictionary, with its study and revision."""
     with store.reading() as connection:
-        columns = schema.columns(TRIAL, version=schema.READABLE)
-        row = connection.execute(sa.select(*columns).where(TRIAL.c.id == identity)).mappings().first()
-    return None if row is None else _flat(row) | {"study": row["study"], "revision": row["revision"]}
-
-
-def last_finished(store: Store, study: str, revision: int) -> float | None:
-    """When the newest trial of a study was finished, in seconds since 1970."""
-    with store.reading() as connection:
-        chosen = sa.select(sa.func.max(TRIAL.c.finished)).where(TRIAL.c.study == study, TRIAL.c.revision == revision)
-        return connection.scalar(chosen)
+        found = connection.execute(store.select(TRIAL).where(TRIAL.c.id == identity)).mappings()
+        rows = store.checked(TRIAL, found)
+    return _flat(rows[0]) | {"study": rows[0]["study"], "revision": rows[0]["revision"]} if rows else None
 
 
 def holders(store: Store) -> list[tuple[str, int, int]]:

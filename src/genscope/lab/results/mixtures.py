@@ -1,7 +1,7 @@
 """What every number made from trials has to say of them: that some failed, and that they were not computed alike.
 
 Trials that different code computed are not one experiment; different threads, instructions or versions change last
-digits, which training amplifies.
+digits, which training amplifies. Where a provenance is lost, that is said.
 
 Guarantee: exact; trials of code that is not known (stored by an older genscope) count as trials of other code.
 """
@@ -14,7 +14,7 @@ import polars as pl
 
 from genscope.lab.plans.sources import changed_parts, listed
 from genscope.lab.results.raised import own_line
-from genscope.lab.storage.store import MACHINE_FAILED
+from genscope.lab.storage.store import LOST, MACHINE_FAILED
 
 
 def failed_trials(frame: pl.DataFrame) -> pl.DataFrame:
@@ -38,6 +38,8 @@ def failures(frame: pl.DataFrame) -> Iterator[str]:
 def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """One sentence for each way in which the trials that count were not computed alike."""
     facts = _counted(frame, origins)
+    if lost := sum(number for each, number in facts if each == LOST):
+        yield provenance_lost(lost)
     yield from codes(frame, origins)
     for name, what in (("xla", "threads"), ("blas", "threads of BLAS")):
         threads = _known(facts, lambda each, name=name: (each.get("threads") or {}).get(name))
@@ -52,6 +54,11 @@ def mixtures(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> I
     versions = _known(facts, _differing([_versions(each) for each, _ in facts]))
     if len(versions) > 1:
         yield f"different versions of libraries computed these trials ({_counts(versions)}): last digits may differ"
+
+
+def provenance_lost(number: int) -> str:
+    """What is said of trials that name a provenance which the store does not hold."""
+    return f"the provenance of {number} of these trials is lost: what computed them is not known"
 
 
 def codes(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -69,7 +76,7 @@ def codes(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> Iter
 def _counted(frame: pl.DataFrame, origins: Mapping[str, Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
     """The facts of each provenance, and how many of the trials that count have it."""
     counted = frame.filter(pl.col("status") == "ok")["provenance"].value_counts(sort=True).rows()
-    return [(origins.get(name, {}), number) for name, number in counted]
+    return [(origins.get(name, LOST), number) for name, number in counted]
 
 
 def _versions(facts: Mapping[str, Any]) -> dict[str, str]:

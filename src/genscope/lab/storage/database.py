@@ -57,10 +57,15 @@ def parse(url: str) -> sa.URL:
                 f"Store got {shown(parts)}, a database in memory: results must survive the process, so a store is a "
                 "file. Name one, as in sqlite:///genscope.db"
             )
-        if parts.query or parts.host:
+        if parts.host:
             raise Refusal(
-                f"Store got {shown(parts)}: a SQLite store is a path with three slashes and no host or options. "
-                "Write sqlite:///relative.db or sqlite:////absolute/path.db"
+                f"Store got {shown(parts)}: a SQLite store is a path with three slashes and no host. Write "
+                "sqlite:///relative.db or sqlite:////absolute/path.db"
+            )
+        if "?" in url:  # SQLAlchemy drops an option without a value: `results?1.db` would be the file `results`
+            raise Refusal(
+                f"Store got {shown(parts)} and a question mark: with one begin options, and a SQLite store has none. "
+                "Leave it out, or rename a file that has one in its name (%3F is not read as one)."
             )
         if parts.drivername not in ("sqlite", "sqlite+pysqlite"):
             raise Refusal(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "sqlite:///genscope.db"
 MACHINE_FAILED = "the machine failed, not the trial"  # how the error of such a trial begins
 TOO_LONG, DIED = "the trial took longer than ", "the trial's process "  # and of one that ended a worker process
+LOST: Mapping[str, Any] = {"lost": True}  # the facts of a provenance that trials name and their store did not hold
 _CHUNK = 5_000  # identities in one query: SQLite takes at most 32,766 parameters
 
 
@@ -50,10 +51,30 @@ class Record:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     finished: float = field(default_factory=time.time)
 
+    def __post_init__(self):
+        for name in ("seconds", "compile_seconds", "finished"):
+            if not checksums.is_time(value := getattr(self, name)):
+                raise Refusal(
+                    f"Record got {name}={value!r}: times are Python numbers, finite and not negative. Convert it with "
+                    "float(), or leave it out."
+                )
+
     @property
     def status(self) -> str:
         """`ok` or `failed`; a trial that measured NaN is ok, one that raised an exception failed."""
         return "ok" if self.error is None else "failed"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """How many trials a store has, of all revisions, and what became of them in another."""
+
+    trials: int
+    new: int
+    replaced: int
+    """Failed ones of the other store, whose trial had succeeded in this one."""
+    lost: int
+    """Those that name a provenance which is not there."""
 
 
 class Store:
@@ -206,6 +227,7 @@ class Store:
         sums: defaultdict[str, float] = defaultdict(float)
         columns = sa.func.count(), sa.func.sum(TRIAL.c.seconds)
         for text, number, seconds in self._by_point(study, revision, sa.true(), *columns):
+            self._check_time(seconds)
             numbers[text] += number
             sums[text] += seconds
         return {text: (number, sums[text] / number) for text, number in numbers.items()}
@@ -238,14 +260,25 @@ class Store:
                 Trial(study, revision, values.decode(point), seed) for point, seed in connection.execute(query).all()
             ]
 
-    @patient
     def last_failure(self, study: str, revision: int) -> float | None:
         """When the last trial of a study raised an exception, in seconds since 1970; None if none did."""
+        return self.last_finished(study, revision, TRIAL.c.status == "failed")
+
+    @patient
+    def last_finished(self, study: str, revision: int, *where: sa.ColumnElement[bool]) -> float | None:
+        """When the newest trial of a study was finished, of those that meet all conditions."""
         query = sa.select(sa.func.max(TRIAL.c.finished)).where(
-            TRIAL.c.study == study, TRIAL.c.revision == revision, TRIAL.c.status == "failed"
+            TRIAL.c.study == study, TRIAL.c.revision == revision, *where
         )
         with self.reading() as connection:
-            return connection.scalar(query)
+            found = connection.scalar(query)
+        if found is not None:
+            self._check_time(found)
+        return found
+
+    def _check_time(self, found: Any) -> None:
+        if not checksums.is_time(found):
+            raise Damaged(self.url, f"a time in the table {TRIAL.name} is no number of seconds")
 
     @patient
     def frame(
@@ -268,8 +301,7 @@ class Store:
             rows = _plain_rows(connection, chosen)
             if checksums.NAME in asked and not where:
                 integrity.check_count(connection, self.url, study, revision, len(rows))
-        if checksums.NAME in asked:
-            self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
+        self._refuse(checksums.unsound(TRIAL, asked, rows, study=study, revision=revision), len(rows), TRIAL)
         return frames.of_rows(rows, revision)
 
     def _revision(self, connection: sa.Connection, study: str) -> int:
@@ -426,30 +458,46 @@ class Store:
         newest = {item["claim"]: item for item in found}
         return found if history else list(newest.values())
 
-    def copy_to(self, target: "Store") -> None:
+    def copy_to(self, target: "Store") -> Copied:
         """Copy every result, as of one moment, into another store, which keeps what it has; leases stay behind.
 
-        Others may write meanwhile. A store that is damaged is copied by `rescue.copy_sound`.
+        A trial that failed there and succeeded here is replaced. Others may write meanwhile. A store that is damaged is
+        copied by `rescue.copy_sound`.
         """
+        new = replaced = 0
+        named: Counter[str] = Counter()
         with self.reading() as source:
             for table in (PROVENANCE, TRIAL, VERDICT):
-                query = sa.select(*schema.columns(table, self._version)).order_by(table.c.id)
+                query = self.select(table).order_by(table.c.id)
                 result = source.execution_options(yield_per=_CHUNK).execute(query)
                 for rows in result.mappings().partitions():
-                    target.put_rows(table, self._checked(table, rows))
+                    added, exchanged = target.put_rows(table, self.checked(table, rows))
+                    if table is TRIAL:
+                        new, replaced = new + added, replaced + exchanged
+                        named.update(row["provenance"] for row in rows)
+            known = {*source.scalars(sa.select(PROVENANCE.c.id))}
             studies, selections = self._sound(source, STUDY), self._selections(source)
         target.put_rows(STUDY, studies)
         target.put_rows(SELECTION, selections)
+        target.put_lost(lost := named.keys() - known)
+        return Copied(named.total(), new, replaced, sum(named[name] for name in lost))
+
+    def put_lost(self, provenances: Iterable[str]) -> None:
+        """Say of provenances that they are lost, unless they are here."""
+        self.put_rows(PROVENANCE, [{"id": name, "facts": json.dumps(LOST)} for name in provenances])
+
+    def select(self, table: sa.Table) -> sa.Select[Any]:
+        """A query of all columns that a table has in this store, for `checked`."""
+        return sa.select(*schema.columns(table, self._version))
 
     def _sound(self, connection: sa.Connection, table: sa.Table, *where: Any) -> list[dict[str, Any]]:
         """Rows of a table, each as it was written."""
-        query = sa.select(*schema.columns(table, self._version)).where(*where)
-        return self._checked(table, connection.execute(query).mappings())
+        return self.checked(table, connection.execute(self.select(table).where(*where)).mappings())
 
-    def _checked(self, table: sa.Table, found: Iterable[Any]) -> list[dict[str, Any]]:
+    def checked(self, table: sa.Table, found: Iterable[Any]) -> list[dict[str, Any]]:
+        """Rows that were selected, if each is as it was written."""
         rows = [dict(row) for row in found]
-        if self._version >= schema.CHECKSUMS:
-            self._refuse(sum(not checksums.is_sound(table, row) for row in rows), len(rows), table)
+        self._refuse(sum(not checksums.is_sound(table, row) for row in rows), len(rows), table)
         return rows
 
     def _refuse(self, number: int, total: int, table: sa.Table) -> None:
@@ -457,14 +505,26 @@ class Store:
             raise Damaged(self.url, f"{number} of {total} rows of the table {table.name} are not as they were written")
 
     @patient
-    def put_rows(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-        """Store rows of another store; of two manifests of a study the newer one stays, of all else what is there."""
+    def put_rows(self, table: sa.Table, rows: list[dict[str, Any]]) -> tuple[int, int]:
+        """Store rows of another store in one transaction; how many were new, and how many failed trials were replaced.
+
+        Of two manifests of a study the newer one stays; a trial that succeeded replaces one that failed; of all else
+        what is there stays.
+        """
         rows = sorted(rows, key=operator.itemgetter(table.columns[0].name))
-        if rows:
-            with self._write() as connection:
-                newest = database.insert_or_replace(connection, STUDY, newer="updated")
-                insert = newest if table is STUDY else database.insert_new(connection, table)
-                connection.execute(insert, checksums.sealed(table, rows))
+        if not rows:
+            return 0, 0
+        replaced = 0
+        with self._write() as connection:
+            if table is TRIAL:
+                for ids in _chunks([row["id"] for row in rows if row["status"] == "ok"]):
+                    failed = sa.delete(TRIAL).where(TRIAL.c.id.in_(ids), TRIAL.c.status == "failed")
+                    replaced += connection.execute(failed).rowcount
+            newest = database.insert_or_replace(connection, STUDY, newer="updated")
+            insert = newest if table is STUDY else database.insert_new(connection, table)
+            counting = insert.execution_options(preserve_rowcount=True)
+            added = connection.execute(counting, checksums.sealed(table, rows)).rowcount
+        return added - replaced, replaced
 
 
 def _counts(retried: float | None) -> sa.ColumnElement[bool]:
