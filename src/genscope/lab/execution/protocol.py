@@ -74,6 +74,7 @@ def result(record: Record) -> dict[str, Any]:
         "error": record.error,
         "seconds": record.seconds,
         "compile_seconds": record.compile_seconds,
+        "threads": record.provenance["threads"],
     }
 
 
@@ -86,7 +87,11 @@ def records(batch: Sequence[Trial], answer: Answer) -> list[Record]:
     """The records of a batch, from its answer."""
     if "refused" in answer:
         raise Refusal(answer["refused"])
-    return [
-        Record(trial, **{**found, "values": values.decode(found["values"])}, provenance=answer["provenance"])
-        for trial, found in zip(batch, answer["results"], strict=True)
-    ]
+    return [_record(trial, found, answer["provenance"]) for trial, found in zip(batch, answer["results"], strict=True)]
+
+
+def _record(trial: Trial, found: dict[str, Any], facts: dict[str, Any]) -> Record:
+    if "threads" in found:  # a library that the trial loaded may have brought some
+        facts = facts | {"threads": found["threads"]}
+    took = found["seconds"], found["compile_seconds"]
+    return Record(trial, values.decode(found["values"]), found["error"], *took, facts)
