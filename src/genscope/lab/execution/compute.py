@@ -92,7 +92,8 @@ class Computer:
         self._clock = clock
         self._stop = stop or threading.Event()
         self._axes = frozenset(study.axes())
-        self.provenance = provenance(_file(study.trial), sources(study))
+        self.sources = sources(study)
+        self.provenance = provenance(_file(study.trial), self.sources)
         self._modules = len(sys.modules)
         self._programs: dict[str, Callable[..., Any]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)

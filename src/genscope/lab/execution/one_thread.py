@@ -18,7 +18,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_info, threadpool_limits
 
 # What libraries ask when they are loaded, before they count cores.
-_COUNTS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+_COUNTS: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _EIGEN = "--xla_cpu_multi_thread_eigen"
 
 # A step at a long context takes arrays of many megabytes and frees them. The GNU C library would return them to the

@@ -9,7 +9,7 @@ question too many, too little mixes two experiments.
 
 Departures: names are looked up in the text as it is now, not by running it. Not seen: modules imported under computed
 names, what installed functions do with the user's (`list(map(register, rules))`), data files that a trial reads,
-compiled modules, and that a module was imported before it was edited.
+compiled modules, and that a module was imported before it was edited (workers see that: `execution.loaded`).
 Guarantee: exact in what is followed; what of a text counts, `statements` says.
 """
 
@@ -17,7 +17,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,8 @@ class Sources:
     parts: Mapping[str, str]
     packages: frozenset[str] = frozenset()
     """What the user's files among them import."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Where the modules are that were followed, by name."""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -54,7 +56,7 @@ def sources(study: Study) -> Sources:
     found = function_sources(study.trial)
     parts = {**found.parts, f"Study({', '.join(declared)})": short(json.dumps(declared))}
     parts |= {f"JAX's setting {name}={value}": short(repr(value)) for name, value in settings().items()}
-    return Sources(parts, found.packages)
+    return Sources(parts, found.packages, found.files)
 
 
 def function_sources(function: Callable[..., Any]) -> Sources:
@@ -66,7 +68,8 @@ def function_sources(function: Callable[..., Any]) -> Sources:
     if carried.text:
         typed = [origin(each) for each in carried.written[:1]] == ["typed"]
         parts["what was typed in" if typed else "bound arguments"] = short(carried.text)
-    return Sources(parts, frozenset(traversal.packages()))
+    files = {module.name: module.file for module in traversal.touched}
+    return Sources(parts, frozenset(traversal.packages()), files)
 
 
 def file_sources(file: Path) -> tuple[Sources, list[str]]:
