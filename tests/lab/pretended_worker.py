@@ -19,6 +19,8 @@ def act(kind):
         file.write("x")
     if kind == "exits" or (kind == "exits twice" and marks.stat().st_size <= 2):
         os._exit(7)
+    if kind == "edited" or (kind == "edited twice" and marks.stat().st_size <= 2):
+        return {"changed": ["helper.py"]}
     if kind == "exits slowly":
         os.close(1)
         ended_from_outside, _, _ = select.select([sys.stdin], [], [], 0.3)
@@ -40,6 +42,8 @@ def main():
         results = (act(point["kind"]) for point, _ in order["trials"])
         for result in list(results) if order["stacked"] else results:
             print(json.dumps(result), flush=True)
+            if "changed" in result:
+                break
 
 
 if __name__ == "__main__":

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import jax
 import pytest
+from threadpoolctl import threadpool_limits
 
-from genscope.lab import Store
+from genscope.lab import Store, Study
+from genscope.lab.execution import protocol
+from genscope.lab.execution.compute import CompileClock, Computer
 from genscope.lab.execution.one_thread import environment, one_thread, threads
 from tests.cli.program import TOYS
 
@@ -68,7 +71,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 @pytest.fixture
 def stored(tmp_path, monkeypatch):
     """Run a program on some cores, as a user without settings; the rows that it stored."""
-    for name in ("XLA_FLAGS", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    for name in ("XLA_FLAGS", "NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     made = iter(range(100))
 
@@ -113,6 +116,75 @@ def test_rows_do_not_depend_on_the_entry_point_or_on_the_cores(stored):
     assert said.count("JAX was used") == 1
     if (0, 10, 0) < jax.__version_info__ < (0, 11):  # older and newer ones do not share out a sum as long as this
         assert not frame.equals(found[0][0])
+
+
+LATE = """
+from genscope import Study, grid
+
+def trial(key, size):
+    import numpy
+    import scipy.linalg  # has a BLAS of its own, which counts cores when it is loaded
+    from threadpoolctl import threadpool_info
+    matrix = numpy.random.default_rng(3).standard_normal((size, size))
+    found = max(library["num_threads"] for library in threadpool_info())
+    return {"number": float(scipy.linalg.lu(matrix)[2].sum()), "threads": found}
+
+study = Study(name="late", title="Late", source="tests", trial=trial, points=grid(size=[700]), seeds=1)
+"""
+
+IMPORTED = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import late
+from genscope.lab import Store, run
+with Store(sys.argv[1]) as store:
+    run(late.study, store=store)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores to see a difference")
+def test_a_library_that_a_trial_loads_has_one_thread(stored, tmp_path):
+    (tmp_path / "late.py").write_text(LATE)
+    every = sorted(os.sched_getaffinity(0))
+    worker = ("-m", "genscope", "run", f"{tmp_path}/late.py:study", "--workers", "1", "--store", "URL")
+    found = [stored(every, *way) for way in (worker, ("-c", IMPORTED, "URL", str(tmp_path)))]
+    for frame, [facts], _ in found:
+        assert frame["threads"].to_list() == [1]
+        assert facts["threads"] == {"xla": 1, "blas": 1}
+        assert frame.equals(found[0][0])
+
+
+def test_the_environment_is_as_it_was_after_the_block(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with one_thread():
+        assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
+        monkeypatch.setenv("SET_BY_A_TRIAL", "1")
+    assert os.environ["OMP_NUM_THREADS"] == "4"
+    assert "MKL_NUM_THREADS" not in os.environ
+    assert os.environ["SET_BY_A_TRIAL"] == "1"
+
+
+def unbound(key, threads):
+    """A trial that loads something which brings threads."""
+    sys.modules.setdefault("loaded_by_a_trial", sys)
+    threadpool_limits(threads)
+    return {"number": threads}
+
+
+def test_a_batch_that_loads_more_threads_says_so_and_the_next_has_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "loaded_by_a_trial", sys)  # removed at the end
+    monkeypatch.delitem(sys.modules, "loaded_by_a_trial")
+    study = Study(name="unbound", title="Threads", source="tests", trial=unbound, points=({"threads": 2},))
+    trials = study.trials({"threads": 2}, [0])
+    with one_thread(), CompileClock() as clock:
+        computer = Computer(study, clock)
+        records = computer(trials)
+        assert threads()["blas"] == 1
+    assert records[0].provenance["threads"]["blas"] == 2
+    assert computer.provenance["threads"]["blas"] == 1
+    answer = {"provenance": computer.provenance, "results": [protocol.result(record) for record in records]}
+    assert protocol.records(trials, answer)[0].provenance == records[0].provenance
 
 
 @pytest.mark.slow

@@ -68,6 +68,15 @@ def test_a_process_that_was_killed_by_accident_costs_nothing(pretended):
     assert "SIGKILL (as happens when memory runs out)" in worker.compute(order("killed"), None)["results"][0]["error"]
 
 
+def test_a_process_whose_code_has_changed_is_replaced_and_costs_nothing(pretended):
+    worker, asked = pretended
+    assert told(worker.compute(order("good", "edited twice", "fine"), None)) == [True] * 3
+    assert [asked(kind) for kind in ("good", "edited twice", "fine")] == [1, 3, 1]
+    refused = worker.compute(order("good", "edited"), None)["refused"]
+    assert "'hazards', whose code (helper.py) changed while it was loaded, in each of 4 attempts" in refused
+    assert told(worker.compute(order("good"), None)) == [True]
+
+
 def test_a_trial_that_hangs_is_ended_once(pretended):
     worker, asked = pretended
     start = time.monotonic()

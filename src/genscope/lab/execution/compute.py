@@ -6,11 +6,13 @@ beside it or on which thread.
 
 import contextlib
 import inspect
+import sys
 import threading
 import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from jaxtyping import Array, Key
 from genscope.compilation import make_room
 from genscope.lab import values
 from genscope.lab.execution.machine_failures import ATTEMPTS, PAUSES, is_of_the_machine
+from genscope.lab.execution.one_thread import limit_again, threads
 from genscope.lab.execution.provenance import provenance
 from genscope.lab.plans.sources import sources
 from genscope.lab.plans.study import Point, Scalar, Study, Trial, canonical
@@ -89,7 +92,9 @@ class Computer:
         self._clock = clock
         self._stop = stop or threading.Event()
         self._axes = frozenset(study.axes())
-        self.provenance = provenance(_file(study.trial), sources(study))
+        self.sources = sources(study)
+        self.provenance = provenance(_file(study.trial), self.sources)
+        self._modules = len(sys.modules)
         self._programs: dict[str, Callable[..., Any]] = {}
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._lock = threading.Lock()
@@ -97,8 +102,10 @@ class Computer:
     def __call__(self, batch: Sequence[Trial]) -> list[Record]:
         """Records of all trials of a batch, or of none when told to stop."""
         make_room()
-        if self.study.stacked:
-            return self._stacked(batch)
+        records = self._stacked(batch) if self.study.stacked else self._singles(batch)
+        return self._counted(records)
+
+    def _singles(self, batch: Sequence[Trial]) -> list[Record]:
         records = []
         for trial in batch:
             if self._stop.is_set():
@@ -122,6 +129,17 @@ class Computer:
         share = [seconds / len(batch) for seconds in took]
         results = measured or [{}] * len(batch)
         return [self._record(trial, result, error, share) for trial, result in zip(batch, results, strict=True)]
+
+    def _counted(self, records: list[Record]) -> list[Record]:
+        """The records, with the threads of libraries that their trials loaded; from here on these have one."""
+        if self._modules == len(sys.modules):  # counting takes 5 ms
+            return records
+        self._modules = len(sys.modules)
+        found = threads()
+        if found == self.provenance["threads"]:
+            return records
+        limit_again()
+        return [replace(record, provenance=self.provenance | {"threads": found}) for record in records]
 
     def _lanes(
         self, program: Callable[..., Any], traced: dict[str, Scalar], batch: Sequence[Trial]

@@ -4,8 +4,8 @@ XLA and BLAS share out their sums among the threads they find, so the last digit
 training steps more than these, depend on the number of threads. Trials that run side by side are processes.
 
 Guarantee: exact; equal processors give equal rows, on the command line, in Python, in worker processes and on a
-cluster. A process that used JAX before genscope could say so keeps its threads: `threads` tells, and stored rows
-carry it.
+cluster, whether a library is loaded before a trial or by it. A process that used JAX before genscope could say so keeps
+its threads: `threads` tells, and stored rows carry it.
 """
 
 import contextlib
@@ -17,6 +17,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info, threadpool_limits
 
+# What libraries ask when they are loaded, before they count cores.
+_COUNTS: dict[str, str] = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _EIGEN = "--xla_cpu_multi_thread_eigen"
 
 # A step at a long context takes arrays of many megabytes and frees them. The GNU C library would return them to the
@@ -36,26 +38,39 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
         **inherited,
         "XLA_FLAGS": f"{flags} {_EIGEN}=false".strip(),
         "NPROC": "1",  # what XLA asks for the size of its pools, before it counts cores
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
+        **_COUNTS,
     }
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Compute on one thread while the block runs; XLA, once started, keeps what it was started with."""
-    given = dict(os.environ)
-    os.environ.update(environment(given))
-    try:
+    with _set(environment(os.environ)):
         import jax
 
         jax.devices()
-    finally:
-        for name in set(os.environ) - set(given):
-            del os.environ[name]
-        os.environ.update(given)
-    with threadpool_limits(1):
+    with _set(_COUNTS), threadpool_limits(1):
         yield
+
+
+def limit_again() -> None:
+    """Give one thread to libraries that were loaded inside the block and did not ask the environment."""
+    threadpool_limits(1)
+
+
+@contextlib.contextmanager
+def _set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment while the block runs."""
+    given = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in given.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def threads() -> dict[str, int | None]:

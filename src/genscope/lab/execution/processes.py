@@ -1,7 +1,8 @@
 """Worker processes on this machine: each computes one trial at a time, and is ended when that takes too long.
 
 A process is started afresh (JAX has threads, which a fork would lose) and given names and plain data. One that dies is
-replaced, and its trial tried again: whoever killed it may have meant another.
+replaced, and its trial tried again: whoever killed it may have meant another. One that has loaded what was edited since
+is replaced before it computes another study, or the same one anew.
 
 Guarantee: every trial is answered, by what it measured or by why it could not; a trial during which four processes
 died, or that took longer than its limit, has failed, and the others of its batch are computed all the same.
@@ -9,6 +10,7 @@ died, or that took longer than its limit, has failed, and the others of its batc
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -99,7 +101,7 @@ class Worker:
     def compute(self, order: Order, time_limit: float | None) -> Answer:
         """Have an order computed; the answer is a refusal, or a result for each trial."""
         self._studies.add(order["name"])
-        trials, results, facts, deaths = order["trials"], [], {}, 0
+        trials, results, facts, deaths, edits = order["trials"], [], {}, 0, 0
         together = order["lanes"] if order["stacked"] else 1  # trials that take their time together
         while len(results) < len(trials):
             before = len(results)
@@ -110,6 +112,11 @@ class Worker:
                     return facts
                 for line in lines:
                     results.append(line)  # those that came before an end stay
+            except _ChangedError as files:
+                self._end()
+                edits = 1 if len(results) > before else edits + 1
+                if edits == ATTEMPTS:
+                    return {"refused": _edited(order, files)}
             except _EndedError as end:
                 deaths = 1 if len(results) > before else deaths + 1
                 if not end.begun and deaths == ATTEMPTS:
@@ -143,6 +150,12 @@ class Worker:
                 pipe.close()  # pyright: ignore[reportOptionalMemberAccess]  # both are pipes
         return f"ended with status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
 
+    def _end(self) -> None:
+        """End a process that has nothing to do; the next order starts another."""
+        if self._process is not None:
+            self._process.kill()
+        self.wait_for_end()
+
     def _lines(self, order: Order, limit: float | None) -> Iterator[dict[str, Any]]:
         """The answers to an order: `ready` or `refused`, then a result for each trial."""
         process = self._started()
@@ -171,7 +184,10 @@ class Worker:
         line = process.stdout.readline()  # pyright: ignore[reportOptionalMemberAccess]  # a pipe
         timer.cancel()
         if line.endswith("\n"):
-            return json.loads(line)
+            answer = json.loads(line)
+            if "changed" in answer:
+                raise _ChangedError(", ".join(answer["changed"]))
+            return answer
         raise TimeoutError if late.is_set() else ConnectionResetError
 
     def _started(self) -> "subprocess.Popen[str]":
@@ -199,6 +215,19 @@ class _EndedError(Exception):
     def __init__(self, how: str, *, late: bool, begun: bool, seconds: float):
         super().__init__(how)
         self.late, self.begun, self.seconds = late, begun, seconds
+
+
+class _ChangedError(Exception):
+    """Files have changed since a process loaded them; its text names them."""
+
+
+def _edited(order: Order, files: _ChangedError) -> str:
+    return (
+        f"A worker on {platform.node()} got {order['name']!r}, whose code ({files}) changed while it was loaded, in "
+        f"each of {ATTEMPTS} attempts: results of different code must not be mixed. Change nothing while the study "
+        "begins; if its trials write modules that they import, run it on threads (without workers, cluster or time "
+        "limit)."
+    )
 
 
 def _reason(end: _EndedError, time_limit: float | None) -> str:

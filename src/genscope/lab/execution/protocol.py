@@ -13,7 +13,7 @@ from typing import Any
 
 from genscope.lab import values
 from genscope.lab.execution.reference import refer, resolve
-from genscope.lab.plans.sources import sources
+from genscope.lab.plans.sources import Sources, sources
 from genscope.lab.plans.study import Study, Trial
 from genscope.lab.storage.store import Record
 from genscope.refusal import Refusal
@@ -42,8 +42,8 @@ def order(heading: Order, batch: Sequence[Trial]) -> Order:
     return {**heading, "trials": [[dict(trial.point), trial.seed] for trial in batch]}
 
 
-def named(order: Order) -> Study:
-    """The study that an order names, on the worker; ValueError if it is not the one that was meant."""
+def named(order: Order) -> tuple[Study, Sources]:
+    """The study that an order names, on the worker, and its text; ValueError if it is not the one that was meant."""
     here = f"A worker on {platform.node()}"
     if order["genscope"] != VERSION:
         raise Refusal(
@@ -51,15 +51,16 @@ def named(order: Order) -> Study:
             "results must not be mixed. Install the same version on every machine."
         )
     study = resolve(order["study"])
+    found = sources(study)
     meant = (order["name"], order["revision"], order["stacked"], order["lanes"], order["digest"])
-    if (study.name, study.revision, study.stacked, study.batch, sources(study).digest) != meant:
+    if (study.name, study.revision, study.stacked, study.batch, found.digest) != meant:
         raise Refusal(
             f"{here} finds {study.name!r}, revision {study.revision}, at {order['study']}, but its code, or a setting "
             f"of JAX, differs from that of {order['name']!r}, revision {order['revision']}, where the run was started, "
             "and their results must not be mixed. Copy the same files to every machine, make settings such as "
             "jax_enable_x64 in the study's file or in the environment, and change nothing while the study runs."
         )
-    return study
+    return study, found
 
 
 def trials(order: Order, study: Study) -> list[Trial]:
@@ -74,6 +75,7 @@ def result(record: Record) -> dict[str, Any]:
         "error": record.error,
         "seconds": record.seconds,
         "compile_seconds": record.compile_seconds,
+        "threads": record.provenance["threads"],
     }
 
 
@@ -86,7 +88,11 @@ def records(batch: Sequence[Trial], answer: Answer) -> list[Record]:
     """The records of a batch, from its answer."""
     if "refused" in answer:
         raise Refusal(answer["refused"])
-    return [
-        Record(trial, **{**found, "values": values.decode(found["values"])}, provenance=answer["provenance"])
-        for trial, found in zip(batch, answer["results"], strict=True)
-    ]
+    return [_record(trial, found, answer["provenance"]) for trial, found in zip(batch, answer["results"], strict=True)]
+
+
+def _record(trial: Trial, found: dict[str, Any], facts: dict[str, Any]) -> Record:
+    if "threads" in found:  # a library that the trial loaded may have brought some
+        facts = facts | {"threads": found["threads"]}
+    took = found["seconds"], found["compile_seconds"]
+    return Record(trial, values.decode(found["values"]), found["error"], *took, facts)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from genscope.lab.execution.loaded import STUDY_FILE, FromText
 from genscope.lab.plans.study import Study
 from genscope.refusal import Refusal
 
@@ -44,7 +45,8 @@ def resolve(reference: str) -> Study:
 
 def load(file: Path) -> ModuleType:
     """Run a Python file that is in no package, with its directory on the path; what it raises comes out."""
-    spec = importlib.util.spec_from_file_location(f"study_file_{file.stem}", file)
+    name = f"{STUDY_FILE}{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file, loader=FromText(name, str(file)))
     if spec is None or spec.loader is None:
         raise Refusal(f"got the file {file}, which Python cannot load. Give a Python file.")
     module = importlib.util.module_from_spec(spec)

@@ -24,6 +24,10 @@ def main() -> None:
     if setup["core"] is not None:
         os.sched_setaffinity(0, {setup["core"]})
     sys.path[:] = setup["path"] or sys.path
+    from genscope.lab.execution.loaded import Loaded
+
+    loaded = Loaded()
+    sys.meta_path.insert(0, loaded)
     lines: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     from genscope.lab.execution.cache import use_compilation_cache
@@ -31,7 +35,7 @@ def main() -> None:
     use_compilation_cache()
     from genscope.lab.execution.worker_loop import WorkerLoop
 
-    with WorkerLoop(setup["number"]) as loop:
+    with WorkerLoop(setup["number"], loaded) as loop:
         while True:
             for answer in loop.answers(json.loads(lines.get())):
                 print(json.dumps(answer), file=answers, flush=True)

@@ -1,9 +1,11 @@
 """What a worker process does: an order comes in, answers go out, trial by trial.
 
-An order is answered by `ready` with the facts of provenance, or by `refused`; then by a result for each trial.
+An order is answered by `ready` with the facts of provenance, or by `refused`; then by a result for each trial. Where
+files have changed since this process loaded them, `changed` ends the answer, and the rest is for a fresh process.
 
-Guarantee: exact; a study is loaded once and its programs are compiled once, however many orders come. Where JAX finds
-several devices, workers take turns among them, so that what a trial sees is one device, as it is one thread.
+Guarantee: exact; a study is loaded once and its programs are compiled once, however many orders come, and what computes
+has the text that the order's digest is of. Where JAX finds several devices, workers take turns among them, so that what
+a trial sees is one device, as it is one thread.
 """
 
 import json
@@ -15,6 +17,7 @@ import jax
 
 from genscope.lab.execution import protocol
 from genscope.lab.execution.compute import CompileClock, Computer
+from genscope.lab.execution.loaded import Loaded, Texts, read
 from genscope.lab.execution.one_thread import one_thread
 from genscope.lab.execution.protocol import Answer, Order
 from genscope.refusal import Refusal
@@ -23,11 +26,12 @@ from genscope.refusal import Refusal
 class WorkerLoop(AbstractContextManager["WorkerLoop"]):
     """Answers orders, one at a time; `number` is that of the worker among those of its run."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, loaded: Loaded | None = None) -> None:
         self._number = number
+        self._loaded = loaded or Loaded()
         self._clock = CompileClock()
         self._ends = ExitStack()
-        self._computers: dict[str, Computer] = {}
+        self._studies: dict[str, tuple[Computer, Texts]] = {}  # by heading; with the texts that its digest is of
 
     def __enter__(self) -> "WorkerLoop":
         self._ends.enter_context(one_thread())
@@ -42,8 +46,12 @@ class WorkerLoop(AbstractContextManager["WorkerLoop"]):
 
     def answers(self, order: Order) -> Iterator[Answer]:
         """The answers to an order, each as soon as it is known."""
+        heading = json.dumps({name: value for name, value in order.items() if name != "trials"})
         try:
-            computer = self._computer(order)
+            # A study that is known goes on with what is loaded, whatever its files say by now.
+            if heading not in self._studies and (changed := self._loaded.changed() or self._load(heading, order)):
+                yield {"changed": changed}
+                return
         except Refusal as error:
             yield {"refused": str(error)}
             return
@@ -51,14 +59,23 @@ class WorkerLoop(AbstractContextManager["WorkerLoop"]):
             shown = "".join(traceback.format_exception(error)).rstrip()
             yield {"refused": f"A worker could not load {order['study']}. It says:\n{shown}"}
             return
+        computer, meant = self._studies[heading]
         yield {"ready": computer.provenance}
         trials = protocol.trials(order, computer.study)
         for group in [trials] if order["stacked"] else [[trial] for trial in trials]:
-            for record in computer(group):
+            records = computer(group)
+            if changed := self._loaded.unlike(meant):  # loaded by a trial, or for another study
+                yield {"changed": changed}
+                return
+            for record in records:
                 yield protocol.result(record)
 
-    def _computer(self, order: Order) -> Computer:
-        heading = json.dumps({name: value for name, value in order.items() if name != "trials"})
-        if heading not in self._computers:
-            self._computers[heading] = Computer(protocol.named(order), self._clock)
-        return self._computers[heading]
+    def _load(self, heading: str, order: Order) -> list[str]:
+        """Load a study; the files that changed meanwhile."""
+        study, found = protocol.named(order)
+        meant = read(found.files)
+        computer = Computer(study, self._clock)
+        if computer.sources.digest != found.digest:
+            return [order["study"]]
+        self._studies[heading] = computer, meant
+        return self._loaded.unlike(meant)

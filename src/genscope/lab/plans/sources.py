@@ -9,7 +9,7 @@ question too many, too little mixes two experiments.
 
 Departures: names are looked up in the text as it is now, not by running it. Not seen: modules imported under computed
 names, what installed functions do with the user's (`list(map(register, rules))`), data files that a trial reads,
-compiled modules, and that a module was imported before it was edited.
+compiled modules, and that a module was imported before it was edited (workers see that: `execution.loaded`).
 Guarantee: exact in what is followed; what of a text counts, `statements` says.
 """
 
@@ -18,7 +18,7 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,6 +37,8 @@ class Sources:
     parts: Mapping[str, str]
     packages: frozenset[str] = frozenset()
     """What the user's files among them import."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Where the modules are that were followed, by name."""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -77,7 +79,7 @@ def _sources(study: Study) -> Sources:
     found = function_sources(study.trial, _holder(study))
     parts = {**found.parts, f"Study({', '.join(declared)})": short(json.dumps(declared))}
     parts |= {f"JAX's setting {name}={value}": short(repr(value)) for name, value in settings().items()}
-    return Sources(parts, found.packages)
+    return Sources(parts, found.packages, found.files)
 
 
 def function_sources(function: Callable[..., Any], holder: ModuleType | None = None) -> Sources:
@@ -91,7 +93,8 @@ def function_sources(function: Callable[..., Any], holder: ModuleType | None = N
     if carried.text:
         typed = [origin(each) for each in carried.written[:1]] == ["typed"]
         parts[_TYPED if typed else _CARRIED] = short(carried.text)
-    return Sources(parts, frozenset(traversal.packages()))
+    files = {module.name: module.file for module in traversal.touched}
+    return Sources(parts, frozenset(traversal.packages()), files)
 
 
 def file_sources(file: Path) -> tuple[Sources, list[str]]:
