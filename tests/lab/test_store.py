@@ -62,7 +62,7 @@ def test_a_store_is_made_in_the_current_directory_and_stays_there(tmp_path, monk
         ("sqlite://", "Name one"),
         ("sqlite:///:memory:", "Name one"),
         ("sqlite://host/file.db", "Write sqlite:///relative.db"),
-        ("sqlite:///file.db?mode=ro", "Write sqlite:///relative.db"),
+        ("sqlite:///file.db?mode=ro", "Leave it out"),
         ("mysql://user@host/name", "Use sqlite:///"),
         ("nonsense://user@host/name", "Use sqlite:///|cannot be read"),
         ("postgresql://user:secret@host:port/name", "Check the port"),
