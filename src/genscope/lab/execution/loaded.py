@@ -40,6 +40,7 @@ class Loaded(MetaPathFinder):
     def __init__(self) -> None:
         self._texts: Texts = {}
         self._installed: set[str] = set()
+        self._known = 0
         self.texts()
 
     def find_spec(
@@ -61,9 +62,11 @@ class Loaded(MetaPathFinder):
 
     def texts(self) -> Texts:
         """The files of the modules that are loaded, and digests of their texts."""
-        for name, module in list(sys.modules.items()):
-            if name not in self._texts:
-                self._note(name, getattr(module, "__dict__", {}).get("__spec__"))
+        if len(sys.modules) != self._known:  # asked after every trial
+            self._known = len(sys.modules)
+            for name, module in list(sys.modules.items()):
+                if name not in self._texts:
+                    self._note(name, getattr(module, "__dict__", {}).get("__spec__"))
         return {name: text for name, text in self._texts.copy().items() if name in sys.modules}
 
     def changed(self) -> list[str]:
