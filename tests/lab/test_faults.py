@@ -142,7 +142,7 @@ class Machines:
     def start_scheduler(self):
         self._file.unlink(missing_ok=True)
         self.scheduler = self._start("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0")
-        while not self._file.exists():
+        while not self._file.exists() or not self._file.read_text().endswith("}"):  # Dask writes it in steps
             time.sleep(0.05)
         self.address = json.loads(self._file.read_text())["address"]
         self.start_worker()
